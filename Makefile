@@ -1,0 +1,29 @@
+# `make demo` and `make test` set everything up by themselves, in .venv.
+PYTHON ?= python3.11
+BIN := .venv/bin
+
+.PHONY: install demo test lint bench studies docs clean
+
+install: .venv/installed
+
+.venv/installed: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $@
+
+demo: install
+	$(BIN)/identica demo
+
+lint: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: lint
+	$(BIN)/pytest -n 2
+
+bench: install
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf .venv build dist site

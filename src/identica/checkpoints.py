@@ -1,0 +1,91 @@
+"""Checkpoints: nested state of tensors and plain values in one safetensors file, no pickle."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from identica._check import InputError
+from identica._files import replacing
+
+
+def save(path: Path, state: Any) -> None:
+    """Write nested dicts and lists of tensors and plain values, in one step."""
+    from safetensors.torch import save_file
+
+    tensors: dict[str, Tensor] = {}
+    tree = _take_out(state, tensors)
+    with replacing(path) as temporary:
+        save_file(tensors, temporary, metadata={"identica": json.dumps(tree)})
+
+
+def load(path: Path) -> Any:
+    """Read what `save` wrote; a damaged or foreign file gives one clear error."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="pt") as file:
+            tree = json.loads((file.metadata() or {})["identica"])
+            return _put_back(tree, {name: file.get_tensor(name) for name in file.keys()})  # noqa: SIM118
+    except FileNotFoundError:
+        raise InputError(f"{path} does not exist") from None
+    except (SafetensorError, KeyError, ValueError, OSError) as error:
+        raise InputError(
+            f"{path} is not a checkpoint of identica, or is damaged: {error}"
+        ) from None
+
+
+def _take_out(value: Any, tensors: dict[str, Tensor]) -> Any:
+    """The state as JSON, with tensors put aside under numbered names."""
+    if isinstance(value, Tensor):
+        name = f"t{len(tensors)}"
+        tensors[name] = value.detach().contiguous().clone()
+        return {"tensor": name}
+    if isinstance(value, dict):
+        # optimiser states have whole numbers as keys, which JSON would turn into strings
+        return {"items": [[key, _take_out(item, tensors)] for key, item in value.items()]}
+    if isinstance(value, (list, tuple)):
+        return {"list": [_take_out(item, tensors) for item in value]}
+    return {"value": value}
+
+
+def _put_back(tree: Any, tensors: dict[str, Tensor]) -> Any:
+    (kind, content), *rest = tree.items()
+    if rest:
+        raise ValueError("unknown structure")
+    match kind:
+        case "tensor":
+            return tensors[content]
+        case "items":
+            return {key: _put_back(item, tensors) for key, item in content}
+        case "list":
+            return [_put_back(item, tensors) for item in content]
+        case "value":
+            return content
+    raise ValueError(f"unknown structure {kind!r}")
+
+
+def save_weights(path: Path, module: torch.nn.Module) -> None:
+    """Write a module's weights as a plain safetensors file."""
+    from safetensors.torch import save_file
+
+    weights = {name: value.contiguous() for name, value in module.state_dict().items()}
+    with replacing(path) as temporary:
+        save_file(weights, temporary)
+
+
+def load_weights(path: Path, module: torch.nn.Module) -> None:
+    """Read what `save_weights` wrote into a module of the same shape."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        module.load_state_dict(load_file(path))
+    except FileNotFoundError:
+        raise InputError(f"{path} does not exist") from None
+    except (SafetensorError, RuntimeError, OSError) as error:
+        raise InputError(f"{path} does not hold the weights of this model: {error}") from None

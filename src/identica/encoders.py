@@ -1,0 +1,185 @@
+"""Networks from observations to codes, output heads for each space, and the contrastive model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+
+from identica._check import InputError, count, positive
+from identica._random import as_generator
+from identica.families import Family
+from identica.spaces import Box, Euclidean, Product, Space, Sphere
+
+
+class MLP(nn.Module):
+    """A multilayer perceptron with leaky ReLUs, reproducible from its seed.
+
+    Args:
+        n_in: observed dimensions m.
+        n_out: code dimensions n.
+        hidden: widths of the hidden layers. The published network is
+            (100, 500, 500, 500, 500, 100).
+        seed: makes the initial weights, U(±1/√fan-in) as in torch's own layers.
+
+    >>> MLP(10, 3, hidden=(16,))(torch.zeros(5, 10)).shape
+    torch.Size([5, 3])
+    """
+
+    def __init__(
+        self, n_in: int, n_out: int, hidden: Sequence[int] = (128, 128, 128), *, seed: int = 0
+    ) -> None:
+        super().__init__()
+        widths = [count("n_in", n_in), *(count("hidden", h) for h in hidden)]
+        widths.append(count("n_out", n_out))
+        generator = as_generator(seed)
+        self.layers = nn.ModuleList()
+        for fan_in, fan_out in pairwise(widths):
+            layer = nn.utils.skip_init(nn.Linear, fan_in, fan_out)
+            for parameter in layer.parameters():
+                bound = 1 / math.sqrt(fan_in)
+                nn.init.uniform_(parameter, -bound, bound, generator=generator)
+            self.layers.append(layer)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Codes N×n of observations N×m."""
+        for layer in self.layers[:-1]:
+            x = nn.functional.leaky_relu(layer(x))
+        return self.layers[-1](x)
+
+
+class Head(nn.Module):
+    """The last step of a model: maps R^n onto its space.
+
+    A learnable size is kept as a logarithm, so that a step changes it by a fraction; `lr` is the
+    learning rate of that logarithm, the optimiser's own if None.
+    """
+
+    lr: float | None = None
+    learnable: bool = False
+
+
+class EuclideanHead(Head):
+    """R^n as it is."""
+
+    def forward(self, codes: Tensor) -> Tensor:
+        return codes
+
+
+class SphereHead(Head):
+    """x/‖x‖·r with the radius r fixed or learnt.
+
+    >>> SphereHead(Sphere(2, radius=3.0))(torch.tensor([[3.0, 4.0]]))
+    tensor([[1.8000, 2.4000]])
+    """
+
+    def __init__(self, space: Sphere, *, learnable: bool = False, lr: float | None = None) -> None:
+        super().__init__()
+        self.lr, self.learnable = lr, learnable
+        log = torch.tensor(math.log(space.radius))
+        self.log_radius = nn.Parameter(log, requires_grad=learnable)
+
+    def forward(self, codes: Tensor) -> Tensor:
+        return nn.functional.normalize(codes, dim=-1) * self.log_radius.exp()
+
+
+class BoxHead(Head):
+    """low + sigmoid(x)·b with the side lengths b fixed or learnt (one for all coordinates).
+
+    Args:
+        space: the box; its sides are where b starts.
+        start: another starting value for all sides.
+    """
+
+    low: Tensor
+
+    def __init__(
+        self,
+        space: Box,
+        *,
+        learnable: bool = False,
+        start: float | None = None,
+        lr: float | None = None,
+    ) -> None:
+        super().__init__()
+        self.lr, self.learnable = lr, learnable
+        low, high = space.bounds(torch.float32)
+        sides = high - low if start is None else torch.full_like(low, positive("start", start))
+        self.register_buffer("low", low.clone())
+        self.register_buffer("sides", sides.clone())
+        self.log_growth = nn.Parameter(torch.tensor(0.0), requires_grad=learnable)
+
+    def forward(self, codes: Tensor) -> Tensor:
+        sides = self.get_buffer("sides") * self.log_growth.exp()
+        return self.low + torch.sigmoid(codes) * sides
+
+
+class ProductHead(Head):
+    """The heads of the parts, side by side."""
+
+    def __init__(self, space: Product, heads: Sequence[Head]) -> None:
+        super().__init__()
+        if len(heads) != len(space.spaces):
+            raise InputError(f"heads must be {len(space.spaces)}, one for each part of {space}")
+        self.space, self.heads = space, nn.ModuleList(heads)
+        self.learnable = all(head.learnable for head in heads)
+
+    def forward(self, codes: Tensor) -> Tensor:
+        parts = zip(self.heads, self.space.split(codes), strict=True)
+        return torch.cat([head(part) for head, part in parts], dim=-1)
+
+
+def make_head(space: Space, *, learnable: bool = False, lr: float | None = None) -> Head:
+    """The head of a space; with `learnable`, its radius or sides are learnt from there.
+
+    >>> make_head(Product(Sphere(3), Euclidean(2)))(torch.ones(1, 5))
+    tensor([[0.5774, 0.5774, 0.5774, 1.0000, 1.0000]])
+    """
+    match space:
+        case Sphere():
+            return SphereHead(space, learnable=learnable, lr=lr)
+        case Box():
+            return BoxHead(space, learnable=learnable, lr=lr)
+        case Euclidean():
+            return EuclideanHead()
+        case Product():
+            return ProductHead(space, [make_head(s, learnable=learnable) for s in space.spaces])
+    raise InputError(f"space must be a Sphere, Box, Euclidean or Product, got {space!r}")
+
+
+class ContrastiveModel(nn.Module):
+    """h = head(encoder(x)): codes in `space`, assumed to be distributed by `conditional` in pairs.
+
+    Args:
+        space: the model space.
+        conditional: the assumed p(z̃ | z), whose similarity the loss uses.
+        encoder: any module from N×m (or images) to N×n.
+        head: by default `make_head(space)`, of fixed radius or bounds.
+
+    >>> from identica import Laplace
+    >>> model = ContrastiveModel(Box(3), Laplace(1.0), MLP(5, 3))
+    >>> bool(Box(3).contains(model(torch.randn(7, 5))).all())
+    True
+    """
+
+    def __init__(
+        self, space: Space, conditional: Family, encoder: nn.Module, *, head: Head | None = None
+    ) -> None:
+        super().__init__()
+        conditional.check(space)
+        self.space, self.conditional = space, conditional
+        self.encoder = encoder
+        self.head = make_head(space) if head is None else head
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Codes N×n of observations."""
+        codes = self.encoder(x)
+        if codes.shape[-1] != self.space.dim:
+            raise InputError(
+                f"encoder must give {self.space.dim} columns for {self.space}, "
+                f"got {codes.shape[-1]}"
+            )
+        return self.head(codes)

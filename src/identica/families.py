@@ -1,0 +1,447 @@
+"""Distributions around a centre, which are also similarities of two codes.
+
+One object states an assumption once: as marginal it is drawn around a fixed centre, as conditional
+around each latent z, and as the model it scores a pair of codes by the logarithm of its density,
+up to a constant.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from identica._check import InputError, nonnegative, positive
+from identica._random import as_generator
+from identica.spaces import Box, Euclidean, Product, Space, Sphere
+
+
+class Family(ABC):
+    """A family of distributions p(z̃ | z) on a space.
+
+    Its similarity of two codes is log p up to a constant, in one of two forms:
+    `precision`·⟨a, b⟩ where `p` is None, else −`precision`·‖a − b‖_p^p.
+    """
+
+    @property
+    @abstractmethod
+    def p(self) -> float | None:
+        """Exponent of the distance, or None for the dot product."""
+
+    @property
+    @abstractmethod
+    def precision(self) -> float:
+        """Factor of the distance or dot product."""
+
+    @abstractmethod
+    def _sample(self, space: Space, centre: Tensor, generator: torch.Generator) -> Tensor: ...
+
+    @abstractmethod
+    def _log_prob(self, space: Space, z: Tensor, centre: Tensor) -> Tensor: ...
+
+    @abstractmethod
+    def supports(self, space: Space) -> bool:
+        """Whether the family is defined on the space."""
+
+    def sample(self, space: Space, centre: Tensor, *, generator: torch.Generator | int) -> Tensor:
+        """One draw around each centre (N×n), with its shape, dtype and device.
+
+        >>> z = Box(2).sample(3, generator=0)
+        >>> Laplace(0.05).sample(Box(2), z, generator=1).shape
+        torch.Size([3, 2])
+        """
+        self.check(space)
+        space.check("centre", centre)
+        return self._sample(space, centre, as_generator(generator, centre.device))
+
+    def log_prob(self, space: Space, z: Tensor, centre: Tensor) -> Tensor:
+        """log p(z | centre) with respect to the volume of the space, shape …, for z and centre …×n.
+
+        >>> VonMisesFisher(0.0).log_prob(Sphere(3), Sphere(3).origin, Sphere(3).origin).exp().item()
+        0.0795774715459476...
+        """
+        self.check(space)
+        space.check("centre", centre)
+        if z.shape[-1:] != (space.dim,):
+            raise InputError(f"z must have {space.dim} columns, got shape {tuple(z.shape)}")
+        inside = space.contains(z)
+        return torch.where(inside, self._log_prob(space, z, centre), -math.inf)
+
+    def similarity(self, a: Tensor, b: Tensor) -> Tensor:
+        """log p(b | a) up to a constant, shape … for codes of shape …×n (broadcast)."""
+        if self.p is None:
+            return self.precision * (a * b).sum(-1)
+        return -self.precision * _power(a - b, self.p).sum(-1)
+
+    def pairwise(self, a: Tensor, b: Tensor) -> Tensor:
+        """Similarity of every a (A×n) with every b (B×n), shape A×B."""
+        if self.p is None:
+            return self.precision * (a @ b.T)
+        return self.similarity(a[:, None], b[None])
+
+    def check(self, space: Space) -> None:
+        """Raise unless the family is defined on the space."""
+        if not self.supports(space):
+            raise InputError(f"{self} is not defined on {space}")
+
+
+def _power(difference: Tensor, p: float) -> Tensor:
+    """|d|^p, with gradient 0 at d = 0 for every p."""
+    if p == 2:
+        return difference.square()
+    size = difference.abs()
+    if p == 1:
+        return size
+    if p > 1:
+        return size.pow(p)
+    # below 1 the slope is infinite at 0: step around it
+    zero = size == 0
+    return torch.where(zero, 0.0, torch.where(zero, 1.0, size).pow(p))
+
+
+@dataclass(frozen=True)
+class Uniform(Family):
+    """The uniform distribution on a sphere, a box or a product of them, whatever the centre."""
+
+    @property
+    def p(self) -> float | None:
+        raise InputError("Uniform() cannot be a model: it gives every pair the same similarity")
+
+    @property
+    def precision(self) -> float:
+        return 0.0
+
+    def supports(self, space: Space) -> bool:
+        return math.isfinite(space.log_volume)
+
+    def _sample(self, space: Space, centre: Tensor, generator: torch.Generator) -> Tensor:
+        size = math.prod(centre.shape[:-1])
+        draw = space.sample(size, generator=generator, dtype=centre.dtype, device=centre.device)
+        return draw.reshape(centre.shape)
+
+    def _log_prob(self, space: Space, z: Tensor, centre: Tensor) -> Tensor:
+        return z.new_full(z.shape[:-1], -space.log_volume)
+
+
+@dataclass(frozen=True)
+class VonMisesFisher(Family):
+    """The von Mises–Fisher distribution on a sphere, p(z | μ) = C_n(κ) e^{κ cos∠(z, μ)}.
+
+    κ is the concentration of the direction, whatever the radius of the sphere. As a model it scores
+    codes by κ⟨a, b⟩, so codes on a sphere of radius r with temperature τ imply the concentration
+    κ r²/τ.
+
+    Drawn by rejection of the cosine (Wood, "Simulation of the von Mises Fisher distribution", 1994).
+    """
+
+    kappa: float
+
+    def __post_init__(self) -> None:
+        nonnegative("kappa", self.kappa)
+
+    @property
+    def p(self) -> float | None:
+        return None
+
+    @property
+    def precision(self) -> float:
+        return self.kappa
+
+    def supports(self, space: Space) -> bool:
+        return isinstance(space, Sphere)
+
+    def _sample(self, space: Space, centre: Tensor, generator: torch.Generator) -> Tensor:
+        assert isinstance(space, Sphere)
+        gap = self._one_minus_cosine(centre, generator)
+        side = torch.randn(
+            centre.shape, generator=generator, dtype=centre.dtype, device=centre.device
+        )
+        pole = centre / space.radius
+        tangent = side - (side * pole).sum(-1, keepdim=True) * pole
+        tangent = torch.nn.functional.normalize(tangent, dim=-1)
+        sine = (gap * (2 - gap)).sqrt().to(centre.dtype)
+        return centre * (1 - gap).to(centre.dtype) + space.radius * sine * tangent
+
+    def _one_minus_cosine(self, centre: Tensor, generator: torch.Generator) -> Tensor:
+        """1 − cos∠(z, μ) in float64, shape …×1: small angles keep their digits."""
+        m = centre.shape[-1] - 1
+        b = m / (2 * self.kappa + math.sqrt(4 * self.kappa**2 + m**2))
+        x0 = (1 - b) / (1 + b)
+        c = self.kappa * x0 + m * math.log1p(-(x0**2))
+        gap = torch.empty((*centre.shape[:-1], 1), dtype=torch.float64, device=centre.device)
+        flat = gap.view(-1)
+        todo = torch.arange(len(flat), device=centre.device)
+        while len(todo):
+            shape = torch.full((2, len(todo)), m / 2, dtype=torch.float64, device=centre.device)
+            first, second = torch._standard_gamma(shape, generator=generator)
+            beta = first / (first + second)
+            proposal = 2 * b * beta / (1 - (1 - b) * beta)
+            cosine = 1 - proposal
+            chance = self.kappa * cosine + m * torch.log1p(-x0 * cosine) - c
+            u = torch.rand(len(todo), generator=generator, dtype=torch.float64, device=gap.device)
+            accept = u.log() <= chance
+            flat[todo[accept]] = proposal[accept]
+            todo = todo[~accept]
+        return gap
+
+    def _log_prob(self, space: Space, z: Tensor, centre: Tensor) -> Tensor:
+        assert isinstance(space, Sphere)
+        cosine = (z * centre).sum(-1) / space.radius**2
+        return self.log_normaliser(space) + self.kappa * cosine
+
+    def log_normaliser(self, space: Sphere) -> float:
+        """log C_n(κ), so that C_n(κ) e^{κ cos} integrates to 1 over the sphere."""
+        return -space.log_volume - log_mean_exp_cosine(space.dim, self.kappa)
+
+
+def log_mean_exp_cosine(dim: int, kappa: float) -> float:
+    """log E e^{κ cos} for a uniform direction, = log[Γ(n/2) (2/κ)^{n/2−1} I_{n/2−1}(κ)].
+
+    >>> round(log_mean_exp_cosine(10, 10.0), 5)
+    3.85221
+    """
+    from scipy.special import ive
+
+    order = dim / 2 - 1
+    scaled = float(ive(order, kappa))
+    if kappa > 0 and scaled > 1e-280:
+        log_bessel = math.log(scaled) + kappa
+        return math.lgamma(dim / 2) + order * math.log(2 / kappa) + log_bessel
+    # small κ for its dimension: the power series Σ_k (κ²/4)^k Γ(n/2) / (k! Γ(k + n/2))
+    total, term, k = 1.0, 1.0, 0
+    while term > 1e-17 * total:
+        k += 1
+        term *= (kappa**2 / 4) / (k * (k - 1 + dim / 2))
+        total += term
+    return math.log(total)
+
+
+def mean_cosine(dim: int, kappa: float) -> float:
+    """E cos∠(z, μ) = I_{n/2}(κ) / I_{n/2−1}(κ) of the von Mises–Fisher distribution.
+
+    >>> round(mean_cosine(10, 1.0), 5)
+    0.09918
+    """
+    from scipy.special import ive
+
+    upper, lower = float(ive(dim / 2, kappa)), float(ive(dim / 2 - 1, kappa))
+    return upper / lower if lower > 1e-280 else kappa / dim
+
+
+class _Coordinatewise(Family):
+    """Independent coordinates with density ∝ e^{−|x/λ|^β}: plain on R^n, truncated on a box, and
+    drawn in R^n and projected on a sphere."""
+
+    @property
+    @abstractmethod
+    def _beta(self) -> float: ...
+
+    @property
+    @abstractmethod
+    def _lambda(self) -> float: ...
+
+    @abstractmethod
+    def _noise(self, like: Tensor, generator: torch.Generator) -> Tensor:
+        """One draw around 0 for each entry of `like`."""
+
+    @property
+    def p(self) -> float | None:
+        return self._beta
+
+    @property
+    def precision(self) -> float:
+        return float(self._lambda**-self._beta)
+
+    def supports(self, space: Space) -> bool:
+        return isinstance(space, (Sphere, Box, Euclidean))
+
+    def _sample(self, space: Space, centre: Tensor, generator: torch.Generator) -> Tensor:
+        if isinstance(space, Box):
+            return self._truncated(space, centre, generator)
+        return space.project(centre + self._noise(centre, generator))
+
+    def _truncated(self, box: Box, centre: Tensor, generator: torch.Generator) -> Tensor:
+        """Exact draws within the box: coordinates that fall outside are drawn again."""
+        low, high = (bound.expand_as(centre) for bound in box.bounds(centre.dtype, centre.device))
+        wide = bool((self._lambda > (high - low) / 2).any())
+        draw, todo = torch.empty_like(centre), torch.arange(centre.numel(), device=centre.device)
+        low, high, flat, middle = (t.reshape(-1) for t in (low, high, draw, centre.expand_as(draw)))
+        while len(todo):
+            a, b, c = low[todo], high[todo], middle[todo]
+            if wide:  # hardly any draw of a wide density falls inside: thin a uniform one instead
+                u = torch.rand((2, len(c)), generator=generator, dtype=c.dtype, device=c.device)
+                proposal = torch.lerp(a, b, u[0])
+                accept = u[1].log() <= -((proposal - c).abs() / self._lambda).pow(self._beta)
+            else:
+                proposal = c + self._noise(c, generator)
+                accept = (proposal >= a) & (proposal <= b)
+            flat[todo[accept]] = proposal[accept]
+            todo = todo[~accept]
+        return flat.reshape(centre.shape)
+
+    def _log_prob(self, space: Space, z: Tensor, centre: Tensor) -> Tensor:
+        if isinstance(space, Sphere):
+            raise InputError(f"log_prob of {self} projected on {space} has no closed form")
+        beta, width = self._beta, self._lambda
+        log_density = -_power((z - centre) / width, beta)
+        log_density = log_density - math.log(2 * width) - math.lgamma(1 + 1 / beta)
+        if isinstance(space, Box):
+            low, high = space.bounds(centre.dtype, centre.device)
+            order = torch.as_tensor(1 / beta, dtype=centre.dtype, device=centre.device)
+            below = torch.special.gammainc(order, ((centre - low) / width).clamp(min=0).pow(beta))
+            above = torch.special.gammainc(order, ((high - centre) / width).clamp(min=0).pow(beta))
+            log_density = log_density - ((below + above) / 2).log()
+        return log_density.sum(-1)
+
+
+@dataclass(frozen=True)
+class Normal(_Coordinatewise):
+    """The normal distribution with a standard deviation per coordinate, p ∝ e^{−‖z − μ‖²/2σ²}.
+
+    As a model it scores codes by −‖a − b‖²/2σ².
+
+    >>> Normal(1.0).similarity(torch.zeros(3), torch.ones(3))
+    tensor(-1.5000)
+    """
+
+    std: float
+
+    def __post_init__(self) -> None:
+        positive("std", self.std)
+
+    @property
+    def _beta(self) -> float:
+        return 2.0
+
+    @property
+    def _lambda(self) -> float:
+        return self.std * math.sqrt(2)
+
+    @property
+    def precision(self) -> float:
+        return 1 / (2 * self.std**2)
+
+    def _noise(self, like: Tensor, generator: torch.Generator) -> Tensor:
+        draw = torch.randn(like.shape, generator=generator, dtype=like.dtype, device=like.device)
+        return draw * self.std
+
+
+@dataclass(frozen=True)
+class Laplace(_Coordinatewise):
+    """The Laplace distribution with a scale per coordinate, p ∝ e^{−‖z − μ‖₁/λ}."""
+
+    scale: float
+
+    def __post_init__(self) -> None:
+        positive("scale", self.scale)
+
+    @property
+    def _beta(self) -> float:
+        return 1.0
+
+    @property
+    def _lambda(self) -> float:
+        return self.scale
+
+    def _noise(self, like: Tensor, generator: torch.Generator) -> Tensor:
+        size = torch.empty_like(like).exponential_(generator=generator)
+        return self.scale * size * _signs(like, generator)
+
+
+@dataclass(frozen=True)
+class GeneralizedNormal(_Coordinatewise):
+    """The generalized normal distribution of any shape β > 0, p ∝ e^{−‖(z − μ)/λ‖_β^β}.
+
+    β = 1 is `Laplace(λ)`, β = 2 is `Normal(λ/√2)`.
+    """
+
+    shape: float
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        positive("shape", self.shape)
+        positive("scale", self.scale)
+
+    @property
+    def _beta(self) -> float:
+        return self.shape
+
+    @property
+    def _lambda(self) -> float:
+        return self.scale
+
+    def _noise(self, like: Tensor, generator: torch.Generator) -> Tensor:
+        order = torch.full_like(like, 1 / self.shape)
+        size = torch._standard_gamma(order, generator=generator).pow(1 / self.shape)
+        return self.scale * size * _signs(like, generator)
+
+
+def _signs(like: Tensor, generator: torch.Generator) -> Tensor:
+    bits = torch.randint(0, 2, like.shape, generator=generator, device=like.device)
+    return bits.to(like.dtype) * 2 - 1
+
+
+@dataclass(frozen=True, init=False)
+class Joint(Family):
+    """Independent families on the parts of a `Product` space; similarities add up.
+
+    Each part is a family with the number of coordinates it rules.
+
+    >>> space = Product(Sphere(3), Box(2))
+    >>> joint = Joint((VonMisesFisher(10.0), 3), (Laplace(0.05), 2))
+    >>> joint.sample(space, space.sample(4, generator=0), generator=1).shape
+    torch.Size([4, 5])
+    """
+
+    parts: tuple[tuple[Family, int], ...]
+
+    def __init__(self, *parts: tuple[Family, int]) -> None:
+        for part in parts:
+            if not (isinstance(part, tuple) and len(part) == 2 and isinstance(part[0], Family)):
+                raise InputError(f"parts must be pairs (family, coordinates), got {part!r}")
+        if not parts:
+            raise InputError("parts must hold at least one pair (family, coordinates)")
+        object.__setattr__(self, "parts", parts)
+
+    def __repr__(self) -> str:
+        return f"Joint({', '.join(map(repr, self.parts))})"
+
+    @property
+    def p(self) -> float | None:
+        raise InputError(f"{self} has a similarity for each part, not one exponent")
+
+    @property
+    def precision(self) -> float:
+        raise InputError(f"{self} has a similarity for each part, not one precision")
+
+    def supports(self, space: Space) -> bool:
+        return (
+            isinstance(space, Product)
+            and [part.dim for part in space.spaces] == [n for _, n in self.parts]
+            and all(f.supports(s) for (f, _), s in zip(self.parts, space.spaces, strict=True))
+        )
+
+    def split(self, codes: Tensor) -> tuple[Tensor, ...]:
+        """The codes (…×n) of each part."""
+        return codes.split([n for _, n in self.parts], dim=-1)
+
+    def _sample(self, space: Space, centre: Tensor, generator: torch.Generator) -> Tensor:
+        assert isinstance(space, Product)
+        parts = zip(self.parts, space.spaces, space.split(centre), strict=True)
+        return torch.cat([f._sample(s, c, generator) for (f, _), s, c in parts], dim=-1)
+
+    def _log_prob(self, space: Space, z: Tensor, centre: Tensor) -> Tensor:
+        assert isinstance(space, Product)
+        split = zip(self.parts, space.spaces, space.split(z), space.split(centre), strict=True)
+        return torch.stack([f._log_prob(s, x, c) for (f, _), s, x, c in split]).sum(0)
+
+    def similarity(self, a: Tensor, b: Tensor) -> Tensor:
+        split = zip(self.parts, self.split(a), self.split(b), strict=True)
+        return torch.stack([f.similarity(x, y) for (f, _), x, y in split]).sum(0)
+
+    def pairwise(self, a: Tensor, b: Tensor) -> Tensor:
+        split = zip(self.parts, self.split(a), self.split(b), strict=True)
+        return torch.stack([f.pairwise(x, y) for (f, _), x, y in split]).sum(0)

@@ -1,0 +1,6 @@
+"""Contrastive losses: InfoNCE for every family, and alignment with uniformity."""
+
+from identica.losses.align_uniform import AlignUniform
+from identica.losses.infonce import InfoNCE
+
+__all__ = ["AlignUniform", "InfoNCE"]

@@ -1,0 +1,460 @@
+"""Mean log-sum-exp of many similarities on the CPU: value and gradients in one pass, memory linear.
+
+The gradient of a scalar is known up to one factor before anyone asks for it, so the forward pass takes
+a few queries at a time through similarities, exponentials and gradients while they sit in the cache.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from numba import njit
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from identica._check import InputError, positive
+from identica._check import count as whole
+
+F = TypeVar("F", bound=Callable[..., Any])
+Array = NDArray[Any]
+
+ROWS = 4  # queries that share a sweep over the keys; the inner loops are written out for four
+BLOCK = 1024  # keys per inner loop, so that ROWS × BLOCK similarities stay in the nearest cache
+SLICE = 1 << 15  # pairs below which a second thread is not worth its start
+PRECISE = 32.0  # similarities beyond this are computed again in float64
+OUTSIDE = -3e38  # similarity of a key outside the window: finite, but its exponential is exactly 0
+LOG2E = 1 / math.log(2)
+DOT, OTHER, OTHER64 = 0, 4, 5  # kinds of similarity beside the powers 1, 2 and 3
+
+
+def mean_log_sum_exp(
+    queries: Tensor,
+    keys: Tensor,
+    positives: Tensor | None,
+    scale: Tensor,
+    *,
+    p: float | None,
+    first: int,
+    count: int,
+) -> Tensor:
+    """Mean over the queries of the log-sum-exp of their similarities with a window of keys:
+
+        mean_i log( [e^{positive_i}] + Σ_{j ∈ W(i)} e^{s_ij} ),
+        W(i) = {i + first + o mod K : 0 ≤ o < count}
+
+    with s_ij = scale·⟨q_i, k_j⟩ if p is None and −scale·Σ_d |q_id − k_jd|^p otherwise (whose slope
+    counts as 0 where q_id = k_jd). Differentiable once in all four tensors. The same bits come out
+    each time with the same number of threads, which is torch's. Where an input is not finite, the
+    result is NaN.
+
+    Args:
+        queries: A×n, float32 on the CPU.
+        keys: K×n; may be the queries themselves.
+        positives: (A,), or None to leave that term out.
+        scale: 0-dimensional, above 0.
+        p: exponent above 0, or None for the dot product.
+        first: offset of the window from the query's own index.
+        count: number of keys in a window, at most K.
+
+    >>> codes = torch.tensor([[0.0], [1.0], [3.0]])
+    >>> mean_log_sum_exp(codes, codes, None, torch.tensor(1.0), p=1, first=1, count=1)
+    tensor(-2.)
+    """
+    _check(queries, keys, positives, scale, p, count)
+    tensors = (queries, keys, positives, scale)
+    if torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in tensors):
+        value: Tensor = _MeanLogSumExp.apply(*tensors, p, first, count)
+        return value
+    return _evaluate(*tensors, p, first, count, gradient=False)[0]
+
+
+class _MeanLogSumExp(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, *arguments: Any) -> Tensor:
+        value, *gradients = _evaluate(*arguments, gradient=True)
+        ctx.save_for_backward(*gradients)
+        return value
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
+        wanted = zip(ctx.saved_tensors, ctx.needs_input_grad[:4], strict=True)
+        return *(g * upstream if needed else None for g, needed in wanted), None, None, None
+
+
+def _check(
+    queries: Tensor, keys: Tensor, positives: Tensor | None, scale: Tensor, p: Any, count: int
+) -> None:
+    for name, x, ndim in (("queries", queries, 2), ("keys", keys, 2), ("positives", positives, 1)):
+        if x is None:
+            continue
+        if x.dtype != torch.float32 or x.device.type != "cpu":
+            raise InputError(f"{name} must be float32 on the CPU, got {x.dtype} on {x.device}")
+        if x.ndim != ndim or x.numel() == 0:
+            shape = "a non-empty matrix" if ndim == 2 else "a vector"
+            raise InputError(f"{name} must be {shape}, got shape {tuple(x.shape)}")
+    if queries.shape[1] != keys.shape[1]:
+        raise InputError(
+            f"keys must have as many columns as queries, got {keys.shape[1]} and {queries.shape[1]}"
+        )
+    if positives is not None and len(positives) != len(queries):
+        raise InputError(
+            f"positives must have one value per query, got {len(positives)} for {len(queries)}"
+        )
+    positive("scale", scale.item())
+    if p is not None:
+        positive("p", p)
+    if whole("count", count) > len(keys):
+        raise InputError(f"count must be at most the number of keys, {len(keys)}, got {count}")
+
+
+def _evaluate(
+    queries: Tensor,
+    keys: Tensor,
+    positives: Tensor | None,
+    scale: Tensor,
+    p: float | None,
+    first: int,
+    count: int,
+    *,
+    gradient: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor]:
+    """The value and its gradients in queries, keys, positives and scale (zeros unless asked for)."""
+    (a, n), size, factor = queries.shape, len(keys), scale.item()
+    rows, width = -(-a // ROWS) * ROWS, n + n % 2  # zeros fill up the last rows and an odd column
+    q = np.zeros((rows, width), np.float32)
+    q[:a, :n] = queries.detach().numpy()
+    k = np.zeros((width, size), np.float32)  # a coordinate's keys side by side: loops over keys
+    k[:n] = keys.detach().numpy().T
+    plus = np.full(a, -np.inf, np.float32)
+    if positives is not None:
+        plus[:] = positives.detach().numpy()
+    # No similarity of a row exceeds its reach; distances need no such bound, having one sign.
+    reach = np.linalg.norm(q, axis=1) * (np.linalg.norm(k, axis=0).max() if p is None else 0)
+
+    threads = max(1, min(torch.get_num_threads(), rows // ROWS, a * count // SLICE))
+    edges = [rows // ROWS * t // threads * ROWS for t in range(threads + 1)]
+    dq, dplus = np.zeros_like(q), np.zeros_like(plus)
+    dk = np.zeros((threads, *k.shape) if gradient else (threads, 0, 0), np.float32)
+    kernel = _kernel(DOT if p is None else int(p) if p in (1, 2, 3) else OTHER)
+
+    def run(t: int) -> tuple[float, float]:
+        window, power = (first % size, count), 0.0 if p is None else float(p)
+        part = (edges[t], edges[t + 1])
+        sums: tuple[float, float] = kernel(
+            q, k, plus, reach, factor, power, window, part, gradient, dq, dk[t], dplus
+        )
+        return sums
+
+    if np.isfinite(q).all() and np.isfinite(k).all() and (plus < np.inf).all():
+        others = [_pool().submit(run, t) for t in range(1, threads)]
+        sums = [run(0), *(other.result() for other in others)]
+    else:
+        sums = [(math.nan, math.nan)]
+        for x in (dq, dk, dplus):
+            x.fill(math.nan)
+
+    slope = factor / a * (1 if p is None else -p)
+    return (
+        torch.tensor(sum(value for value, _ in sums) / a, dtype=queries.dtype),
+        torch.from_numpy(dq[:a, :n] * np.float32(slope)),
+        torch.from_numpy(dk.sum(axis=0)[:n].T * np.float32(slope)),
+        None if positives is None else torch.from_numpy(dplus / np.float32(a)),
+        torch.tensor(sum(raw for _, raw in sums) / a, dtype=scale.dtype),
+    )
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    # Threads of our own, not numba's: those abort the process when two callers or a fork meet.
+    return ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="identica-fused")
+
+
+if hasattr(os, "register_at_fork"):  # a forked child inherits the pool but not its threads
+    os.register_at_fork(after_in_child=_pool.cache_clear)
+
+
+# --- compiled code ---------------------------------------------------------------------------------
+
+
+def _compiled(function: F) -> F:
+    # Only what vectorised sums and fused multiply-adds need: infinities keep their meaning.
+    fast = {"reassoc", "contract", "nsz", "arcp"}
+    compiled: F = njit(fastmath=fast, error_model="numpy", nogil=True, cache=True)(function)
+    return compiled
+
+
+@cache
+def _kernel(kind: int) -> Callable[..., Any]:
+    """The sweep over queries, compiled for one kind of similarity and kept on disk."""
+
+    @_compiled
+    def sweep(
+        queries: Array,
+        keys: Array,
+        positives: Array,
+        reach: Array,
+        scale: float,
+        p: float,
+        window: tuple[int, int],
+        part: tuple[int, int],
+        gradient: bool,
+        dqueries: Array,
+        dkeys: Array,
+        dpositives: Array,
+    ) -> tuple[float, float]:
+        """Go through the queries of a part, ROWS at a time; exponentials are powers of 2.
+
+        Returns the sum of their log-sum-exps and its derivative in the scale; adds to the others.
+        """
+        size, (first, count) = keys.shape[1], window
+        everything = count + ROWS > size
+        length = size if everything else count + ROWS - 1  # keys in the windows of ROWS queries
+        raw = np.empty((ROWS, length), np.float32)
+        raw64 = np.empty((ROWS, length), np.float64)
+        weights = np.empty((ROWS, length), np.float32)
+        best = np.empty(ROWS)
+        unit, unit32 = scale * LOG2E, np.float32(scale * LOG2E)
+        total = derivative = 0.0
+        for row in range(part[0], part[1], ROWS):
+            live = min(ROWS, len(positives) - row)
+            base = 0 if everything else (row + first) % size
+            _similarities(kind, raw, queries, row, keys, base, p)
+            _hide(raw, row + first, count, size, everything)
+            largest = 0.0
+            for r in range(live):
+                best[r] = _highest(raw[r])
+                largest = max(largest, abs(best[r]), reach[row + r])
+            precise = largest * scale > PRECISE
+            if precise:
+                exact = OTHER64 if kind == OTHER else kind
+                _similarities(exact, raw64, queries, row, keys, base, p)
+                _hide(raw64, row + first, count, size, everything)
+                for r in range(live):
+                    best[r] = -np.inf
+                    for j in range(length):
+                        best[r] = max(best[r], raw64[r, j])
+            for r in range(ROWS):
+                if r >= live:
+                    weights[r] = 0
+                    continue
+                plus = positives[row + r] * LOG2E
+                if precise:
+                    top = max(unit * best[r], plus)
+                    z, moment = _exponentials(raw64[r], weights[r], unit, top)
+                else:
+                    top = np.float64(np.float32(max(unit32 * best[r], plus)))
+                    z, moment = _exponentials(raw[r], weights[r], unit32, np.float32(top))
+                plus = 2 ** (plus - top)
+                total += (top + math.log2(z + plus)) / LOG2E
+                derivative += moment / (z + plus)
+                dpositives[row + r] = plus / (z + plus)
+                if gradient:
+                    inverse = np.float32(1 / (z + plus))
+                    for j in range(length):
+                        weights[r, j] *= inverse
+            if gradient:
+                _gradients(kind, weights, queries, row, keys, base, p, dqueries, dkeys)
+        return total, derivative
+
+    return sweep
+
+
+@_compiled
+def _similarities(
+    kind: int, raw: Array, queries: Array, row: int, keys: Array, base: int, p: float
+) -> None:
+    """raw[r, o] = similarity of query row + r and key base + o mod K, in the precision of `raw`."""
+    real, length, (n, size) = raw.dtype.type, raw.shape[1], keys.shape
+    power = real(p)
+    start = 0
+    while start < length:
+        at = (base + start) % size
+        stop = start + min(BLOCK, length - start, size - at)
+        a, b, c, d = raw[0, start:stop], raw[1, start:stop], raw[2, start:stop], raw[3, start:stop]
+        a[:], b[:], c[:], d[:] = 0, 0, 0, 0
+        for i in range(0, n, 2):  # two coordinates at once: half as many loads and stores of raw
+            ka, kb = keys[i, at : at + stop - start], keys[i + 1, at : at + stop - start]
+            qa, qb = real(queries[row, i]), real(queries[row, i + 1])
+            ra, rb = real(queries[row + 1, i]), real(queries[row + 1, i + 1])
+            sa, sb = real(queries[row + 2, i]), real(queries[row + 2, i + 1])
+            ta, tb = real(queries[row + 3, i]), real(queries[row + 3, i + 1])
+            for j in range(stop - start):
+                u, v = ka[j], kb[j]
+                a[j] += _similarity(kind, qa, u, power) + _similarity(kind, qb, v, power)
+                b[j] += _similarity(kind, ra, u, power) + _similarity(kind, rb, v, power)
+                c[j] += _similarity(kind, sa, u, power) + _similarity(kind, sb, v, power)
+                d[j] += _similarity(kind, ta, u, power) + _similarity(kind, tb, v, power)
+        start = stop
+
+
+@_compiled
+def _hide(raw: Array, start: int, count: int, size: int, everything: bool) -> None:
+    """Put the keys outside each row's window out of reach; row r's starts at start + r mod K."""
+    for r in range(ROWS):
+        if everything:
+            for gap in range(size - count):
+                raw[r, (start + r + count + gap) % size] = OUTSIDE
+        else:
+            for o in range(r):
+                raw[r, o] = OUTSIDE
+            for o in range(r + count, raw.shape[1]):
+                raw[r, o] = OUTSIDE
+
+
+@_compiled
+def _highest(values: Array) -> Any:
+    """The largest value, found among integers in the same order: that loop is vectorised."""
+    bits = values.view(np.int32)
+    highest = np.int32(-(2**31))
+    for j in range(bits.size):
+        highest = max(highest, _ordered(bits[j]))
+    return np.int32(_ordered(highest)).view(np.float32)
+
+
+@_compiled
+def _ordered(bits: Any) -> Any:
+    """Integers ordered as the floats of these bits are; its own inverse."""
+    return np.int32(bits ^ np.int32(np.int32(bits >> np.int32(31)) & np.int32(0x7FFFFFFF)))
+
+
+@_compiled
+def _exponentials(raw: Array, out: Array, unit: Any, top: Any) -> tuple[float, float]:
+    """out = 2^(unit·raw − top); returns the sums of out and of raw·out."""
+    z = moment = 0.0
+    for start in range(0, raw.size, BLOCK):
+        some, there = raw[start : start + BLOCK], out[start : start + BLOCK]
+        part = part_moment = np.float32(0)
+        for j in range(some.size):
+            e = _exp2(max(np.float32(unit * some[j] - top), np.float32(-127)))
+            there[j] = e
+            part += e
+            part_moment += e * max(np.float32(some[j]), np.float32(OUTSIDE))  # not 0·∞
+        z += part
+        moment += part_moment
+    return z, moment
+
+
+@_compiled
+def _gradients(
+    kind: int,
+    weights: Array,
+    queries: Array,
+    row: int,
+    keys: Array,
+    base: int,
+    p: float,
+    dqueries: Array,
+    dkeys: Array,
+) -> None:
+    """Add Σ_j w·∂s/∂q and Σ_i w·∂s/∂k, up to the factor scale or −scale·p."""
+    length, (n, size) = weights.shape[1], keys.shape
+    power = np.float32(p - 1)
+    start = 0
+    while start < length:
+        at = (base + start) % size
+        stop = start + min(BLOCK, length - start, size - at)
+        a, b = weights[0, start:stop], weights[1, start:stop]
+        c, d = weights[2, start:stop], weights[3, start:stop]
+        for i in range(n):
+            k, dk = keys[i, at : at + stop - start], dkeys[i, at : at + stop - start]
+            q, r, s, t = (
+                queries[row, i],
+                queries[row + 1, i],
+                queries[row + 2, i],
+                queries[row + 3, i],
+            )
+            dq = dr = ds = dt = np.float32(0)
+            for j in range(stop - start):
+                u = k[j]
+                if kind == DOT:
+                    dq += a[j] * u
+                    dr += b[j] * u
+                    ds += c[j] * u
+                    dt += d[j] * u
+                    dk[j] += (a[j] * q + b[j] * r) + (c[j] * s + d[j] * t)
+                else:
+                    ga, gb = _slope(kind, a[j], q - u, power), _slope(kind, b[j], r - u, power)
+                    gc, gd = _slope(kind, c[j], s - u, power), _slope(kind, d[j], t - u, power)
+                    dq += ga
+                    dr += gb
+                    ds += gc
+                    dt += gd
+                    dk[j] -= (ga + gb) + (gc + gd)
+            dqueries[row, i] += dq
+            dqueries[row + 1, i] += dr
+            dqueries[row + 2, i] += ds
+            dqueries[row + 3, i] += dt
+        start = stop
+
+
+@_compiled
+def _similarity(kind: int, q: Any, k: Any, p: Any) -> Any:
+    """One coordinate's share of the similarity, without the scale."""
+    if kind == DOT:
+        return q * k
+    d = abs(q - k)
+    if kind == 1:
+        return -d
+    if kind == 2:
+        return -(d * d)
+    if kind == 3:
+        return -(d * d * d)
+    if kind == OTHER:
+        return -_power(d, p)
+    return -(d**p)
+
+
+@_compiled
+def _slope(kind: int, weight: Any, d: Any, power: Any) -> Any:
+    """weight·|d|^power·sign(d), and 0 at d = 0."""
+    if kind == 1:
+        return math.copysign(weight, d) if d != 0 else np.float32(0)
+    if kind == 2:
+        return weight * d
+    if kind == 3:
+        return weight * (abs(d) * d)
+    return math.copysign(weight * _power(abs(d), power), d)
+
+
+@njit(fastmath={"contract"})  # type: ignore[untyped-decorator]
+def _exp2(t: Any) -> Any:
+    """2^t in float32 for −127 ≤ t < 128, where −127 gives 0; plain arithmetic, so vectorised."""
+    whole = np.rint(t)
+    x = t - whole
+    y = np.float32(1.535336188319500e-4)
+    y = y * x + np.float32(1.339887440266574e-3)
+    y = y * x + np.float32(9.618437357674640e-3)
+    y = y * x + np.float32(5.550332471162809e-2)
+    y = y * x + np.float32(2.402264791363012e-1)
+    y = y * x + np.float32(6.931472028550421e-1)
+    y = y * x + np.float32(1)
+    return y * np.int32((np.int32(whole) + np.int32(127)) << np.int32(23)).view(np.float32)
+
+
+@njit(fastmath={"contract"}, error_model="numpy")  # type: ignore[untyped-decorator]
+def _power(x: Any, p: Any) -> Any:
+    """x^p in float32 for x ≥ 0, with 0 at 0 whatever p: x = 2^e·m, log2(m) by the series of artanh."""
+    one, bits = np.float32(1), np.float32(x).view(np.int32)
+    e = np.int32(np.int32(bits - np.int32(0x3F3504F3)) >> np.int32(23))  # √½ ≤ m < √2
+    m = np.int32(bits - np.int32(e << np.int32(23))).view(np.float32)
+    u = (m - one) / (m + one)
+    v = u * u
+    log = np.float32(0.32059890)  # 2/ln 2 over 9, 7, 5, 3, 1
+    log = log * v + np.float32(0.41219859)
+    log = log * v + np.float32(0.57707802)
+    log = log * v + np.float32(0.96179669)
+    log = log * v + np.float32(2.88539008)
+    log = log * u * p
+    whole = np.rint(min(max(p * np.float32(e) + log, np.float32(-126)), np.float32(126)))
+    rest = min(max((p * np.float32(e) - whole) + log, -one), one)
+    y = _exp2(rest) * np.int32((np.int32(whole) + np.int32(127)) << np.int32(23)).view(np.float32)
+    return y if x >= np.float32(1.2e-38) else np.float32(0)

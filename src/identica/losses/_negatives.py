@@ -1,0 +1,78 @@
+"""The one sum behind the contrastive losses: similarities of each query with a window of keys.
+
+    mean_i log( [e^{positive_i}] + Σ_{j ∈ W(i)} e^{s(q_i, k_j)/τ} ),
+    W(i) = {i + first + o mod K : 0 ≤ o < count}
+
+in memory linear in the batch: by a fused kernel on the CPU in float32, else block by block in torch,
+recomputing each block in the backward pass.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from identica.families import Family, Joint
+
+BLOCK = 1 << 22  # entries of the largest temporary: rows × keys × dimensions
+
+
+def mean_log_sum_exp(
+    conditional: Family,
+    queries: Tensor,
+    keys: Tensor,
+    positives: Tensor | None,
+    inverse_tau: Tensor,
+    *,
+    first: int,
+    count: int,
+) -> Tensor:
+    """The mean over the queries (A×n) of the log-sum above, for keys K×n and positives of shape A."""
+    plain = queries.device.type == "cpu" and queries.dtype == torch.float32
+    if plain and not isinstance(conditional, Joint):
+        from identica.losses import _fused
+
+        scale = conditional.precision * inverse_tau
+        return _fused.mean_log_sum_exp(
+            queries, keys, positives, scale, p=conditional.p, first=first, count=count
+        )
+    return by_blocks(conditional, queries, keys, positives, inverse_tau, first=first, count=count)
+
+
+def by_blocks(
+    conditional: Family,
+    queries: Tensor,
+    keys: Tensor,
+    positives: Tensor | None,
+    inverse_tau: Tensor,
+    *,
+    first: int,
+    count: int,
+) -> Tensor:
+    """The same in plain torch, for any device, dtype and family."""
+
+    def log_sums(rows: Tensor, block: Tensor, keys: Tensor, inverse_tau: Tensor) -> Tensor:
+        n_keys = len(keys)
+        span = len(rows) + count - 1
+        if span < n_keys:
+            columns = (rows[0] + first + torch.arange(span, device=keys.device)) % n_keys
+            keys = keys[columns]
+        else:
+            columns = torch.arange(n_keys, device=keys.device)
+        similarity = conditional.pairwise(block, keys) * inverse_tau
+        if count < n_keys:
+            outside = (columns - rows[:, None] - first) % n_keys >= count
+            similarity = similarity.masked_fill(outside, -torch.inf)
+        return similarity.logsumexp(dim=1)
+
+    size = max(1, BLOCK // (len(keys) * keys.shape[1]))
+    indices = torch.arange(len(queries), device=queries.device)
+    sums = [
+        checkpoint(log_sums, rows, block, keys, inverse_tau, use_reentrant=False)
+        for rows, block in zip(indices.split(size), queries.split(size), strict=True)
+    ]
+    log_sum = torch.cat(sums)
+    if positives is not None:
+        log_sum = torch.logaddexp(log_sum, positives)
+    return log_sum.mean()

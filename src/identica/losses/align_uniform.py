@@ -1,0 +1,52 @@
+"""Alignment and uniformity, the asymptotic form of the contrastive loss."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from identica._check import InputError, finite, positive
+from identica.families import GeneralizedNormal
+from identica.losses._negatives import mean_log_sum_exp
+from identica.losses.infonce import check_codes, window
+
+
+class AlignUniform(nn.Module):
+    """The convex combination of uniformity and alignment of codes h with positives h̃ and negatives h⁻:
+
+        L_AU(α, p) = α·E log E e^{−‖h − h⁻‖_p^p} + (1 − α)·E‖h − h̃‖_p^p
+
+    (workshop version of the paper; Wang & Isola, "Understanding contrastive representation learning
+    through alignment and uniformity on the hypersphere", 2020).
+
+    Args:
+        alpha: weight α of uniformity, between 0 and 1.
+        p: exponent of the distance.
+        self_negative: count each code among its own negatives.
+
+    >>> h = torch.tensor([[0.0], [1.0]])
+    >>> AlignUniform(0.5, p=1)(h, h + 0.5)  # (−1)/2 + 0.5/2
+    tensor(-0.2500)
+    """
+
+    def __init__(self, alpha: float = 0.5, p: float = 1.0, self_negative: bool = False) -> None:
+        super().__init__()
+        if not 0 <= finite("alpha", alpha) <= 1:
+            raise InputError(f"alpha must lie between 0 and 1, got {alpha!r}")
+        self.alpha, self.p = float(alpha), positive("p", p)
+        self.conditional = GeneralizedNormal(self.p)
+        self.self_negative = bool(self_negative)
+
+    def extra_repr(self) -> str:
+        return f"{self.alpha}, p={self.p}, self_negative={self.self_negative}"
+
+    def forward(self, h: Tensor, h_pos: Tensor) -> Tensor:
+        """The loss (a scalar) of anchors h and positives h_pos, both N×n."""
+        check_codes(h, h_pos)
+        first, number = window(len(h), self.self_negative, None)
+        log_sum = mean_log_sum_exp(
+            self.conditional, h, h, None, h.new_ones(()), first=first, count=number
+        )
+        uniformity = log_sum - torch.log(h.new_tensor(number))
+        alignment = -self.conditional.similarity(h, h_pos).mean()
+        return self.alpha * uniformity + (1 - self.alpha) * alignment

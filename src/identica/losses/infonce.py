@@ -1,0 +1,115 @@
+"""InfoNCE, the contrastive loss of the paper, for every family."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from identica._check import InputError, count, one_of, positive
+from identica.families import Family
+from identica.losses._negatives import mean_log_sum_exp
+
+
+class InfoNCE(nn.Module):
+    """The contrastive loss with the similarity s of a family, in nats:
+
+        L = −E log[ e^{s(h, h̃)/τ} / (e^{s(h, h̃)/τ} + Σ_j e^{s(h, h_j)/τ}) ]
+
+    for pairs of codes (h, h̃) and negatives h_j, the other anchors of the batch.
+
+    Args:
+        conditional: the assumed p(z̃ | z), whose log-density up to a constant is s.
+        tau: temperature τ.
+        self_negative: count each anchor among its own negatives, at distance 0, as the published
+            code does. Off the sphere this fixes the scale of the solution.
+        negatives: number of negatives per anchor, the next ones in the batch (in cyclic order, with
+            the anchor itself first under `self_negative`); all by default.
+        positive_in_denominator: keep the positive pair in the denominator.
+        against: what the negatives are compared with: the "anchor" (ICML version) or the "positive"
+            (workshop version).
+        symmetric: take both members of the pair as anchors in turn and average. Exact on the
+            sphere with von Mises–Fisher; on a truncated box the reversed conditional has another form.
+        learn_tau: learn the temperature, from `tau` on, as a logarithm.
+
+    >>> from identica import VonMisesFisher
+    >>> h = torch.nn.functional.normalize(torch.ones(4, 3), dim=1)
+    >>> InfoNCE(VonMisesFisher(1.0))(h, h)  # all codes alike: log of 1 positive and 3 negatives
+    tensor(1.3863)
+    """
+
+    def __init__(
+        self,
+        conditional: Family,
+        tau: float = 1.0,
+        self_negative: bool = False,
+        negatives: int | None = None,
+        *,
+        positive_in_denominator: bool = True,
+        against: str = "anchor",
+        symmetric: bool = False,
+        learn_tau: bool = False,
+    ) -> None:
+        super().__init__()
+        if not isinstance(conditional, Family):
+            raise InputError(
+                f"conditional must be a family such as Laplace(1), got {conditional!r}"
+            )
+        self.conditional, self.self_negative = conditional, bool(self_negative)
+        self.negatives = None if negatives is None else count("negatives", negatives)
+        self.positive_in_denominator = bool(positive_in_denominator)
+        self.against = one_of("against", against, ["anchor", "positive"])
+        self.symmetric = bool(symmetric)
+        log_tau = torch.tensor(math.log(positive("tau", tau)), dtype=torch.float64)
+        self.log_tau = nn.Parameter(log_tau, requires_grad=learn_tau)
+
+    @property
+    def tau(self) -> float:
+        """The temperature, as it is now."""
+        return float(self.log_tau.detach().exp())
+
+    def extra_repr(self) -> str:
+        return f"{self.conditional}, tau={self.tau:g}, self_negative={self.self_negative}"
+
+    def forward(self, h: Tensor, h_pos: Tensor) -> Tensor:
+        """The loss (a scalar) of anchors h and positives h_pos, both N×n."""
+        check_codes(h, h_pos)
+        loss = self._one_way(h, h_pos)
+        return (loss + self._one_way(h_pos, h)) / 2 if self.symmetric else loss
+
+    def _one_way(self, anchors: Tensor, positives: Tensor) -> Tensor:
+        inverse_tau = (-self.log_tau).exp().to(anchors.dtype)
+        similarity = self.conditional.similarity(anchors, positives) * inverse_tau
+        first, number = window(len(anchors), self.self_negative, self.negatives)
+        log_sum = mean_log_sum_exp(
+            self.conditional,
+            anchors if self.against == "anchor" else positives,
+            anchors,
+            similarity if self.positive_in_denominator else None,
+            inverse_tau,
+            first=first,
+            count=number,
+        )
+        return log_sum - similarity.mean()
+
+
+def window(batch: int, self_negative: bool, negatives: int | None) -> tuple[int, int]:
+    """First offset and number of the negatives of each anchor in a batch."""
+    first = 0 if self_negative else 1
+    available = batch - first
+    if negatives is not None and negatives > available:
+        raise InputError(
+            f"negatives must be at most {available} for a batch of {batch}, got {negatives}"
+        )
+    return first, available if negatives is None else negatives
+
+
+def check_codes(h: Tensor, h_pos: Tensor) -> None:
+    """Raise unless the codes of a batch are two finite N×n tensors with at least two rows."""
+    if h.ndim != 2 or h.shape != h_pos.shape:
+        raise InputError(
+            f"h and h_pos must both have shape N×n, got {tuple(h.shape)} and {tuple(h_pos.shape)}"
+        )
+    if len(h) < 2:
+        raise InputError(f"h must hold at least 2 codes: a batch of {len(h)} has no negatives")

@@ -1,0 +1,59 @@
+"""Procrustes error: how far the codes are from a rotation of the true factors."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from identica._check import InputError
+from identica.metrics._columns import Matrix, factors_and_codes, is_constant
+
+
+class ProcrustesResult(NamedTuple):
+    """The relative error, and the rotation (k×d) and scale that carry codes onto factors."""
+
+    error: float
+    rotation: Matrix
+    scale: float
+
+
+def procrustes(z: Any, h: Any) -> ProcrustesResult:
+    r"""Relative squared error of the best orthogonal map, with one scale, from codes to factors.
+
+    .. math:: \min_{s,\,Q^\top Q = I} \frac{\|Z - s H Q\|_F^2}{\|Z\|_F^2}
+        = 1 - \frac{\|Z^\top H\|_*^2}{\|Z\|_F^2 \, \|H\|_F^2}
+        \qquad (Z, H \text{ centred}, \|\cdot\|_* \text{ the nuclear norm})
+
+    It is 0 when h is a rotation or reflection of z up to scale and shift, the guarantee on the
+    sphere, and 1 when the codes say nothing; swapping z and h leaves it the same. Where the widths
+    differ the narrower one is padded with zeros, so what a wider code adds counts as error.
+
+    Reference: Schönemann, A generalized solution of the orthogonal Procrustes problem,
+    Psychometrika 1966; `scipy.spatial.procrustes` calls this error the disparity.
+
+    Args:
+        z: true factors, N×d.
+        h: codes, N×k.
+
+    >>> z = np.random.default_rng(0).normal(size=(100, 2))
+    >>> error, rotation, scale = procrustes(z, 2 * z @ np.array([[0, -1], [1, 0]]))
+    >>> round(error, 6), round(scale, 6), rotation.round().astype(int)
+    (0.0, 0.5, array([[ 0,  1], [-1,  0]]))
+    """
+    z, h = factors_and_codes(z, h)
+    if is_constant(z).all():
+        raise InputError("z must vary: every column is constant, so there is nothing to map onto")
+    z_centred, z_size = _centred(z)
+    h_centred, h_size = _centred(h)
+    left, singular, right = np.linalg.svd(z_centred.T @ h_centred, full_matrices=False)
+    fit = float(singular.sum())
+    scale = fit * z_size / h_size if h_size else 0.0
+    return ProcrustesResult(float(np.clip(1 - fit**2, 0.0, 1.0)), (left @ right).T, scale)
+
+
+def _centred(matrix: Matrix) -> tuple[Matrix, float]:
+    """The centred matrix at Frobenius norm 1, and the norm it had; zeros where it is constant."""
+    centred = np.where(is_constant(matrix), 0.0, matrix - matrix.mean(axis=0))
+    size = float(np.linalg.norm(centred))
+    return (centred / size if size else centred), size

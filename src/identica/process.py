@@ -1,0 +1,100 @@
+"""The generative process: latents, their positives, and what is observed of them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from identica._check import InputError, count
+from identica._random import Device, as_generator
+from identica.families import Family
+from identica.mixing import Mixing
+from identica.spaces import Space
+
+
+class Pairs(NamedTuple):
+    """A batch of pairs: latents z, z_pos (N×n) and observations x, x_pos (N×m)."""
+
+    z: Tensor
+    z_pos: Tensor
+    x: Tensor
+    x_pos: Tensor
+
+
+class GenerativeProcess:
+    """z ~ p(z), z̃ ~ p(z̃ | z), x = g(z), x̃ = g(z̃).
+
+    Args:
+        space: where the latents live.
+        marginal: p(z), drawn around `centre`.
+        conditional: p(z̃ | z), drawn around each z.
+        mixing: g, injective.
+        centre: centre of the marginal, shape n; by default `space.origin`.
+
+    >>> from identica import InvertibleMLP, Sphere, Uniform, VonMisesFisher
+    >>> g = InvertibleMLP(3, seed=0, draws=100)
+    >>> process = GenerativeProcess(Sphere(3), Uniform(), VonMisesFisher(10.0), g)
+    >>> process.sample(5, generator=0).x.shape
+    torch.Size([5, 3])
+    """
+
+    def __init__(
+        self,
+        space: Space,
+        marginal: Family,
+        conditional: Family,
+        mixing: Mixing,
+        *,
+        centre: Tensor | None = None,
+    ) -> None:
+        marginal.check(space)
+        conditional.check(space)
+        if mixing.dim != space.dim:
+            raise InputError(f"mixing must take {space.dim} latents, got one for {mixing.dim}")
+        self.space, self.marginal, self.conditional = space, marginal, conditional
+        self.mixing = mixing
+        self.centre = space.origin if centre is None else torch.as_tensor(centre)
+        if self.centre.ndim != 1:
+            raise InputError(f"centre must have shape {space.dim}, got {tuple(self.centre.shape)}")
+        space.check("centre", self.centre)
+
+    def __repr__(self) -> str:
+        return (
+            f"GenerativeProcess({self.space}, {self.marginal}, {self.conditional}, {self.mixing})"
+        )
+
+    def latents(
+        self,
+        size: int,
+        *,
+        generator: torch.Generator | int,
+        dtype: torch.dtype = torch.float32,
+        device: Device = "cpu",
+    ) -> Tensor:
+        """`size` draws of p(z), N×n."""
+        source = as_generator(generator, device)
+        centre = self.centre.to(dtype=dtype, device=device).expand(
+            count("size", size), self.space.dim
+        )
+        return self.marginal._sample(self.space, centre, source)
+
+    def positives(self, z: Tensor, *, generator: torch.Generator | int) -> Tensor:
+        """One draw of p(z̃ | z) for each z (N×n)."""
+        return self.conditional._sample(self.space, z, as_generator(generator, z.device))
+
+    @torch.no_grad()
+    def sample(
+        self,
+        size: int,
+        *,
+        generator: torch.Generator | int,
+        dtype: torch.dtype = torch.float32,
+        device: Device = "cpu",
+    ) -> Pairs:
+        """`size` pairs. The mixing must be on `device`."""
+        source = as_generator(generator, device)
+        z = self.latents(size, generator=source, dtype=dtype, device=device)
+        z_pos = self.positives(z, generator=source)
+        return Pairs(z, z_pos, self.mixing(z), self.mixing(z_pos))

@@ -1,0 +1,89 @@
+"""Pictures as inline SVG or PNG, made without touching matplotlib's global state."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib import rc_context
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+STYLE: dict[Any, Any] = {
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": 9,
+    "svg.fonttype": "none",
+    "savefig.transparent": False,
+}
+INK, ACCENT, SOFT = "#1f2937", "#2563eb", "#9ca3af"
+
+
+def inline(figure: Figure, *, dpi: int = 110) -> str:
+    """The figure as the address of an <img>, so that a page needs no other file."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=dpi, bbox_inches="tight")
+    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
+
+
+def training_curve(
+    histories: Mapping[str, Sequence[Mapping[str, float]]], score: str, *, goal: float | None = None
+) -> Figure:
+    """A score against the step, a line for each named history, in a scale that opens near 1."""
+    with rc_context(STYLE):
+        figure = Figure(figsize=(5.2, 3.0))
+        axes = figure.subplots()
+        for name, records in histories.items():
+            steps = [r["step"] for r in records]
+            axes.plot(steps, [1 - r[score] for r in records], marker=".", label=name)
+        if goal is not None:
+            axes.axhline(1 - goal, color=SOFT, ls="--", lw=1, label=f"published ({goal:.4f})")
+        axes.set_yscale("log")
+        axes.invert_yaxis()
+        ticks = [0.5, 0.1, 0.05, 0.01, 0.005, 0.001, 0.0005, 0.0001]
+        axes.set_yticks(ticks, [f"{1 - t:g}" for t in ticks])
+        axes.minorticks_off()
+        lowest = min([1 - r[score] for rs in histories.values() for r in rs] or [0.1])
+        axes.set_ylim(1, max(lowest / 2, 2e-5))
+        axes.set(xlabel="step", ylabel=f"{score} on unseen pairs")
+        axes.legend(frameon=False)
+    return figure
+
+
+def true_against_recovered(z: NDArray[np.float64], h: NDArray[np.float64], label: str) -> Figure:
+    """One small scatter plot for each factor: its true value against the recovered one."""
+    with rc_context(STYLE):
+        n = z.shape[1]
+        columns = min(5, n)
+        rows = -(-n // columns)
+        figure = Figure(figsize=(1.7 * columns, 1.75 * rows), layout="constrained")
+        grid = figure.subplots(rows, columns, squeeze=False)
+        for i, axes in enumerate(grid.flat):
+            if i >= n:
+                axes.set_visible(False)
+                continue
+            axes.scatter(z[:, i], h[:, i], s=2, alpha=0.35, color=ACCENT, linewidths=0)
+            low, high = z[:, i].min(), z[:, i].max()
+            axes.plot([low, high], [low, high], color=INK, lw=0.7)
+            axes.set(xticks=[], yticks=[], title=f"factor {i + 1}")
+        figure.supxlabel("true", fontsize=9)
+        figure.supylabel(label, fontsize=9)
+    return figure
+
+
+def matrix(values: NDArray[np.float64], xlabel: str, ylabel: str) -> Figure:
+    """A matrix of correlations between −1 and 1 as a picture."""
+    with rc_context(STYLE):
+        figure = Figure(figsize=(3.6, 3.2))
+        axes = figure.subplots()
+        picture: Any = axes.imshow(values, vmin=-1, vmax=1, cmap="RdBu_r")
+        axes.set(xlabel=xlabel, ylabel=ylabel)
+        for way, number in (("x", values.shape[1]), ("y", values.shape[0])):
+            set_ticks = getattr(axes, f"set_{way}ticks")
+            set_ticks(range(number), [str(i + 1) for i in range(number)])
+        figure.colorbar(picture, shrink=0.85)
+    return figure

@@ -1,0 +1,304 @@
+"""One training loop for everything: supervised, contrastive, from the start or from a checkpoint."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from identica import checkpoints
+from identica._check import InputError, count, nonnegative, one_of, positive
+from identica._files import make_folder, write_text
+from identica._random import as_generator
+from identica.encoders import Head
+from identica.process import Pairs
+
+CHECKPOINT, METRICS, WEIGHTS = "checkpoint.safetensors", "metrics.jsonl", "model.safetensors"
+
+
+@dataclass(frozen=True)
+class Training:
+    """How to train.
+
+    Args:
+        steps: number of steps.
+        batch: pairs per step.
+        lr: peak learning rate.
+        optimizer: "soap" (Adam in the eigenbasis of Shampoo's preconditioner), "muon" or "adam".
+        warmup: steps over which the learning rate rises from 0.
+        decay: fraction of the steps, at the end, over which it falls to 0 as a cosine; 0 keeps it.
+        score_every: steps between scores, which are taken at the end in any case.
+        checkpoint_every: steps between checkpoints.
+    """
+
+    steps: int = 3000
+    batch: int = 1024
+    lr: float = 3e-3
+    optimizer: str = "soap"
+    warmup: int = 50
+    decay: float = 1.0
+    score_every: int = 500
+    checkpoint_every: int = 500
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "score_every", "checkpoint_every"):
+            count(name, getattr(self, name))
+        count("batch", self.batch, at_least=2)
+        count("warmup", self.warmup, at_least=0)
+        positive("lr", self.lr)
+        if nonnegative("decay", self.decay) > 1:
+            raise InputError(f"decay must lie between 0 and 1, got {self.decay!r}")
+        one_of("optimizer", self.optimizer, OPTIMIZERS)
+
+    def lr_factor(self, step: int) -> float:
+        """Learning rate at a step (from 0), as a fraction of its peak."""
+        rise = min(1.0, (step + 1) / self.warmup) if self.warmup else 1.0
+        start = self.steps * (1 - self.decay)
+        if self.decay == 0 or step < start:
+            return rise
+        return rise * (1 + math.cos(math.pi * (step - start) / (self.steps - start))) / 2
+
+
+class NonFiniteLossError(ArithmeticError):
+    """The loss became NaN or infinite."""
+
+
+class Sampler(Protocol):
+    """Draws a batch of a given size, such as `GenerativeProcess.sample`."""
+
+    def __call__(self, size: int, /, *, generator: torch.Generator) -> Any: ...
+
+
+class Contrastive(nn.Module):
+    """The contrastive objective: the loss of the codes of each pair."""
+
+    def __init__(self, model: nn.Module, loss: nn.Module) -> None:
+        super().__init__()
+        self.model, self.loss = model, loss
+
+    def forward(self, pairs: Pairs) -> Tensor:
+        codes = self.model(torch.cat([pairs.x, pairs.x_pos]))
+        return self.loss(*codes.chunk(2))
+
+
+class Supervised(nn.Module):
+    """The supervised objective, an upper bound: mean squared error of the codes from the factors."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, pairs: Pairs) -> Tensor:
+        return nn.functional.mse_loss(self.model(pairs.x), pairs.z)
+
+
+@dataclass
+class History:
+    """What a training run recorded: a record per score, as in metrics.jsonl."""
+
+    records: list[dict[str, float]] = field(default_factory=list)
+
+    @property
+    def last(self) -> dict[str, float]:
+        return self.records[-1]
+
+
+def train(
+    objective: nn.Module,
+    sample: Sampler,
+    training: Training | None = None,
+    *,
+    seed: int = 0,
+    score: Callable[[], dict[str, float]] | None = None,
+    out: Path | str | None = None,
+    progress: str | None = None,
+) -> History:
+    """Minimise an objective over batches, and return the scores along the way.
+
+    With `out`, metrics.jsonl and checkpoints go to that folder, and a run that was killed goes on
+    from its last checkpoint to the same numbers (the same bits, on the same machine with the same
+    number of threads). The final weights are in model.safetensors.
+
+    Args:
+        objective: a module whose parameters are learnt and whose value on a batch is the loss.
+        sample: draws a batch, `sample(size, generator=…)`.
+        training: how long and with what; `Training()` by default.
+        seed: makes the batches.
+        score: called now and then; what it returns is recorded.
+        out: folder for metrics and checkpoints.
+        progress: label of a progress bar on stderr; none by default.
+
+    >>> from identica import *
+    >>> g = InvertibleMLP(2, seed=0, draws=10)
+    >>> process = GenerativeProcess(Sphere(2), Uniform(), VonMisesFisher(10.0), g)
+    >>> model = ContrastiveModel(Sphere(2), VonMisesFisher(10.0), MLP(2, 2, hidden=(16,)))
+    >>> objective = Contrastive(model, InfoNCE(model.conditional))
+    >>> history = train(objective, process.sample, Training(steps=20, batch=64, optimizer="adam"))
+    >>> sorted(history.last)
+    ['loss', 'lr', 'seconds', 'step']
+    """
+    training = training or Training()
+    optimizer = make_optimizer(objective, training)
+    generator = as_generator(seed, _device(objective))
+    folder = None if out is None else make_folder("out", Path(out))
+    history, start, seconds = History(), 0, 0.0
+    if folder and (folder / CHECKPOINT).exists():
+        state = checkpoints.load(folder / CHECKPOINT)
+        start, seconds = _restore(state, objective, optimizer, generator, training, folder)
+        history.records = _read_metrics(folder, start)
+
+    bar = _progress_bar(progress, start, training.steps)
+    began = time.perf_counter() - seconds
+    objective.train()
+    for step in range(start, training.steps):
+        for group in optimizer.param_groups:
+            group["lr"] = group["peak"] * training.lr_factor(step)
+
+        loss = objective(sample(training.batch, generator=generator))
+        if not math.isfinite(value := loss.item()):
+            raise NonFiniteLossError(_advice(value, step, folder))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+        done = step + 1
+        bar.update()
+        if done % training.score_every == 0 or done == training.steps:
+            objective.eval()
+            record = {"step": done, "loss": value, "lr": training.lr * training.lr_factor(step)}
+            record |= {} if score is None else score()
+            record["seconds"] = round(time.perf_counter() - began, 3)
+            objective.train()
+            history.records.append(record)
+            bar.set_postfix({k: f"{v:.4g}" for k, v in record.items() if k not in _NOT_SHOWN})
+        if folder and (done % training.checkpoint_every == 0 or done == training.steps):
+            _write_metrics(folder, history)
+            state = {
+                "step": done,
+                "seconds": time.perf_counter() - began,
+                "training": vars(training),
+                "objective": objective.state_dict(),
+                "optimizer": optimizer.state_dict(),
+                "generator": generator.get_state(),
+            }
+            checkpoints.save(folder / CHECKPOINT, state)
+    bar.close()
+    objective.eval()
+    if folder:
+        checkpoints.save_weights(folder / WEIGHTS, objective)
+    return history
+
+
+_NOT_SHOWN = {"step", "lr", "seconds"}
+
+
+# --- optimisers ---------------------------------------------------------------------------------
+
+
+def _soap(groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
+    from pytorch_optimizer import SOAP
+
+    return SOAP(groups, weight_decay=0.0, precondition_frequency=10)
+
+
+def _adam(groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
+    return torch.optim.Adam(groups)
+
+
+OPTIMIZERS: dict[str, Callable[[list[dict[str, Any]]], torch.optim.Optimizer]] = {
+    "soap": _soap,
+    "adam": _adam,
+}
+
+
+def make_optimizer(objective: nn.Module, training: Training) -> torch.optim.Optimizer:
+    """The optimiser of all parameters; a head's own learning rate applies to its own parameters."""
+    own = {
+        id(p): module.lr
+        for module in objective.modules()
+        if isinstance(module, Head) and module.lr is not None
+        for p in module.parameters(recurse=False)
+    }
+    rates: dict[float, list[nn.Parameter]] = {}
+    for parameter in objective.parameters():
+        if parameter.requires_grad:
+            rates.setdefault(own.get(id(parameter), training.lr), []).append(parameter)
+    if not rates:
+        raise InputError("objective has no parameters to learn")
+    groups = [{"params": params, "lr": lr, "peak": lr} for lr, params in rates.items()]
+    return OPTIMIZERS[training.optimizer](groups)
+
+
+# --- checkpoints and metrics --------------------------------------------------------------------
+
+
+def _restore(
+    state: Any,
+    objective: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    generator: torch.Generator,
+    training: Training,
+    folder: Path,
+) -> tuple[int, float]:
+    """Put a checkpoint back; its step and the seconds it took to get there."""
+    path = folder / CHECKPOINT
+    if not isinstance(state, dict) or "training" not in state:
+        raise InputError(f"{path} is not a checkpoint of a training run")
+    if state["training"] != vars(training):
+        raise InputError(
+            f"{path} belongs to another training, {state['training']}: use another out"
+        )
+    try:
+        objective.load_state_dict(state["objective"])
+        optimizer.load_state_dict(state["optimizer"])
+        generator.set_state(state["generator"])
+        return int(state["step"]), float(state["seconds"])
+    except (KeyError, RuntimeError, ValueError, TypeError) as error:
+        raise InputError(f"{path} does not fit this model: {error}") from None
+
+
+def _write_metrics(folder: Path, history: History) -> None:
+    write_text(folder / METRICS, "".join(json.dumps(r) + "\n" for r in history.records))
+
+
+def _read_metrics(folder: Path, step: int) -> list[dict[str, float]]:
+    """The records up to a step: later ones will be made again."""
+    if not (folder / METRICS).exists():
+        return []
+    try:
+        lines = (folder / METRICS).read_text(encoding="utf-8").splitlines()
+        return [record for record in map(json.loads, lines) if record["step"] <= step]
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{folder / METRICS} is damaged: {error}") from None
+
+
+def _advice(value: float, step: int, folder: Path | None) -> str:
+    kept = ""
+    if folder and (folder / CHECKPOINT).exists():
+        kept = f" The last good checkpoint is {folder / CHECKPOINT}."
+    return f"the loss became {value} at step {step}: try a lower learning rate.{kept}"
+
+
+def _device(module: nn.Module) -> torch.device:
+    return next((p.device for p in module.parameters()), torch.device("cpu"))
+
+
+def _progress_bar(label: str | None, start: int, steps: int) -> Any:
+    from tqdm import tqdm
+
+    return tqdm(
+        desc=label,
+        initial=start,
+        total=steps,
+        disable=label is None,
+        unit="step",
+        leave=True,
+        dynamic_ncols=True,
+    )

@@ -1,0 +1,220 @@
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from identica import (
+    AlignUniform,
+    Box,
+    GeneralizedNormal,
+    InfoNCE,
+    InputError,
+    Joint,
+    Laplace,
+    Normal,
+    Sphere,
+    Uniform,
+    VonMisesFisher,
+)
+from identica.losses import _negatives
+
+FAMILIES = [
+    VonMisesFisher(2.0),
+    Normal(0.8),
+    Laplace(0.7),
+    GeneralizedNormal(3.0, 0.9),
+    GeneralizedNormal(0.6),
+    Joint((VonMisesFisher(1.5), 2), (Laplace(1.0), 1)),
+]
+
+
+def codes(n=7, d=3, dtype=torch.float64):
+    generator = torch.Generator().manual_seed(3)
+    h = torch.randn(n, d, generator=generator, dtype=dtype)
+    return h, h + 0.3 * torch.randn(n, d, generator=generator, dtype=dtype)
+
+
+def similarity(family, a, b):
+    """The similarity from its definition, coordinate by coordinate."""
+    match family:
+        case VonMisesFisher(kappa):
+            return kappa * float(np.dot(a, b))
+        case Normal(std):
+            return -sum((x - y) ** 2 for x, y in zip(a, b, strict=True)) / (2 * std**2)
+        case Laplace(scale):
+            return -sum(abs(x - y) for x, y in zip(a, b, strict=True)) / scale
+        case GeneralizedNormal(shape, scale):
+            return -sum(abs((x - y) / scale) ** shape for x, y in zip(a, b, strict=True))
+        case Joint(parts):
+            total, start = 0.0, 0
+            for part, n in parts:
+                total += similarity(part, a[start : start + n], b[start : start + n])
+                start += n
+            return total
+
+
+def brute_force(
+    h, h_pos, family, tau, self_negative, negatives, in_denominator, against, symmetric
+):
+    """InfoNCE by loops over plain floats."""
+    if symmetric:
+        args = (family, tau, self_negative, negatives, in_denominator, against, False)
+        return (brute_force(h, h_pos, *args) + brute_force(h_pos, h, *args)) / 2
+    h, h_pos = np.asarray(h), np.asarray(h_pos)
+    size, losses = len(h), []
+    for i in range(size):
+        pos = similarity(family, h[i], h_pos[i]) / tau
+        offsets = list(range(0 if self_negative else 1, size))[:negatives]
+        query = h[i] if against == "anchor" else h_pos[i]
+        total = sum(math.exp(similarity(family, query, h[(i + o) % size]) / tau) for o in offsets)
+        losses.append(math.log(total + (math.exp(pos) if in_denominator else 0)) - pos)
+    return sum(losses) / size
+
+
+OPTIONS = list(
+    itertools.product(
+        [True, False], [None, 1, 4], [True, False], ["anchor", "positive"], [True, False]
+    )
+)
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=str)
+@pytest.mark.parametrize("block", [1 << 22, 30], ids=["one block", "small blocks"])
+def test_every_form_agrees_with_brute_force(family, block, monkeypatch):
+    monkeypatch.setattr(_negatives, "BLOCK", block)
+    h, h_pos = codes()
+    for self_negative, negatives, denominator, against, symmetric in OPTIONS:
+        loss = InfoNCE(
+            family,
+            0.6,
+            self_negative,
+            negatives,
+            positive_in_denominator=denominator,
+            against=against,
+            symmetric=symmetric,
+        )
+        expected = brute_force(
+            h, h_pos, family, 0.6, self_negative, negatives, denominator, against, symmetric
+        )
+        assert loss(h, h_pos).item() == pytest.approx(expected, rel=1e-12)
+        assert loss(h.float(), h_pos.float()).item() == pytest.approx(expected, rel=1e-5, abs=1e-5)
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"self_negative": True},
+        {"negatives": 3},
+        {"against": "positive", "positive_in_denominator": False},
+        {"symmetric": True},
+        {"learn_tau": True},
+    ],
+    ids=str,
+)
+def test_gradients_agree_with_finite_differences(family, options, monkeypatch):
+    monkeypatch.setattr(_negatives, "BLOCK", 40)
+    loss = InfoNCE(family, 0.8, **options)
+    h, h_pos = (t.requires_grad_() for t in codes(5))
+    assert torch.autograd.gradcheck(loss, (h, h_pos))
+    if loss.log_tau.requires_grad:
+
+        def of_tau(log_tau):
+            return torch.func.functional_call(
+                loss, {"log_tau": log_tau}, (h.detach(), h_pos.detach())
+            )
+
+        assert torch.autograd.gradcheck(of_tau, (loss.log_tau.detach().clone().requires_grad_(),))
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=str)
+def test_float32_gradients_agree_with_float64(family):
+    """The fast kernel of the CPU against the plain one, temperature included."""
+    results = []
+    for dtype in (torch.float64, torch.float32):
+        loss = InfoNCE(family, 0.7, learn_tau=True)
+        h, h_pos = (t.detach().requires_grad_() for t in codes(40, dtype=torch.float64))
+        loss(h.to(dtype), h_pos.to(dtype)).backward()
+        results.append([h.grad, h_pos.grad, loss.log_tau.grad])
+    for exact, fast in zip(*results, strict=True):
+        assert torch.allclose(fast.double(), exact, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("p", [0.6, 1.0, 2.0, 3.0])
+def test_gradients_are_finite_where_codes_coincide(p):
+    for dtype in (torch.float32, torch.float64):
+        h = torch.zeros(6, 3, dtype=dtype, requires_grad=True)
+        InfoNCE(GeneralizedNormal(p), self_negative=True)(h, h.detach()).backward()
+        assert torch.isfinite(h.grad).all()
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("p", [1.0, 2.0])
+@pytest.mark.parametrize("self_negative", [True, False])
+def test_align_uniform_agrees_with_brute_force(alpha, p, self_negative):
+    h, h_pos = codes()
+    uniformity = np.mean(
+        [
+            math.log(
+                np.mean(
+                    [
+                        math.exp(-float((h[i] - h[j]).abs().pow(p).sum()))
+                        for j in range(7)
+                        if self_negative or i != j
+                    ]
+                )
+            )
+            for i in range(7)
+        ]
+    )
+    alignment = np.mean([float((h[i] - h_pos[i]).abs().pow(p).sum()) for i in range(7)])
+    expected = alpha * uniformity + (1 - alpha) * alignment
+    loss = AlignUniform(alpha, p, self_negative)
+    assert loss(h, h_pos).item() == pytest.approx(expected)
+    assert loss(h.float(), h_pos.float()).item() == pytest.approx(expected, rel=1e-5, abs=1e-6)
+    assert torch.autograd.gradcheck(loss, (h.requires_grad_(), h_pos.requires_grad_()))
+
+
+@pytest.mark.parametrize(("kappa", "optimum"), [(1.0, 8.6738), (10.0, 6.2388)])
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_the_true_codes_reach_the_derived_optimum(kappa, optimum, symmetric):
+    """h = identity with τ = 1/κ: the loss with 6,144 negatives is log M less the mutual information."""
+    losses = []
+    for seed in range(3):
+        z = Sphere(10).sample(6145, generator=seed)
+        z_pos = VonMisesFisher(kappa).sample(Sphere(10), z, generator=100 + seed)
+        loss = InfoNCE(VonMisesFisher(1.0), tau=1 / kappa, symmetric=symmetric)
+        losses.append(loss(z, z_pos).item())
+    spread = 2.0 * kappa**0.5 * 0.32 / math.sqrt(3 * 6145)  # s.d. of κ·cos over the pairs, and more
+    assert np.mean(losses) == pytest.approx(optimum, abs=4 * spread)
+
+
+def test_all_codes_alike_give_chance():
+    h = torch.ones(9, 2)
+    assert InfoNCE(Laplace(1.0))(h, h).item() == pytest.approx(math.log(9))
+    assert InfoNCE(Laplace(1.0), self_negative=True)(h, h).item() == pytest.approx(math.log(10))
+    assert InfoNCE(Laplace(1.0), negatives=4)(h, h).item() == pytest.approx(math.log(5))
+
+
+@pytest.mark.parametrize(
+    ("make", "named"),
+    [
+        (lambda: InfoNCE("laplace"), "conditional"),
+        (lambda: InfoNCE(Laplace(1.0), tau=0.0), "tau"),
+        (lambda: InfoNCE(Laplace(1.0), negatives=0), "negatives"),
+        (lambda: InfoNCE(Laplace(1.0), against="anchors"), "did you mean 'anchor'"),
+        (lambda: InfoNCE(Laplace(1.0))(torch.zeros(1, 2), torch.zeros(1, 2)), "batch of 1"),
+        (lambda: InfoNCE(Laplace(1.0))(torch.zeros(4, 2), torch.zeros(4, 3)), "h and h_pos"),
+        (lambda: InfoNCE(Laplace(1.0), negatives=4)(*[torch.zeros(4, 2)] * 2), "at most 3"),
+        (lambda: InfoNCE(Uniform())(*[Box(2).sample(4, generator=0)] * 2), "model"),
+        (lambda: AlignUniform(1.5), "alpha"),
+        (lambda: AlignUniform(0.5, p=0), "p must"),
+        (lambda: AlignUniform(0.5)(torch.zeros(1, 2), torch.zeros(1, 2)), "batch of 1"),
+    ],
+)
+def test_bad_input_is_named(make, named):
+    with pytest.raises(InputError, match=named):
+        make()

@@ -1,0 +1,77 @@
+import pytest
+import torch
+
+from identica import (
+    MLP,
+    Box,
+    BoxHead,
+    ContrastiveModel,
+    Euclidean,
+    InputError,
+    Laplace,
+    Normal,
+    Product,
+    Sphere,
+    SphereHead,
+    VonMisesFisher,
+)
+from identica.encoders import make_head
+from laws import SPACES
+
+
+@pytest.mark.parametrize("space", SPACES, ids=str)
+def test_heads_map_onto_their_space(space):
+    codes = 5 * torch.randn(100, space.dim, generator=torch.Generator().manual_seed(0))
+    assert space.contains(make_head(space)(codes)).all()
+
+
+def test_a_learnable_size_starts_where_told_and_moves():
+    head = BoxHead(Box(2), learnable=True, start=5.0)
+    codes = torch.full((1, 2), 100.0)
+    assert torch.allclose(head(codes), torch.full((1, 2), 5.0))
+    head(codes).sum().backward()
+    assert head.log_growth.grad.item() == pytest.approx(10.0)
+    sphere = SphereHead(Sphere(2, radius=3.0), learnable=True)
+    sphere(codes).square().sum().backward()
+    assert sphere.log_radius.grad.item() == pytest.approx(18.0)
+
+
+def test_a_fixed_size_does_not_move():
+    assert not any(p.requires_grad for p in make_head(Product(Sphere(2), Box(3))).parameters())
+
+
+def test_weights_follow_the_seed_and_leave_the_global_state_alone():
+    before = torch.get_rng_state()
+    a, b, c = MLP(3, 2, seed=1), MLP(3, 2, seed=1), MLP(3, 2, seed=2)
+    x = torch.ones(1, 3)
+    assert torch.equal(a(x), b(x))
+    assert not torch.equal(a(x), c(x))
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_the_published_network():
+    widths = (100, 500, 500, 500, 500, 100)
+    shapes = [tuple(layer.weight.shape) for layer in MLP(10, 10, hidden=widths).layers]
+    assert shapes[0] == (100, 10)
+    assert shapes[-1] == (10, 100)
+    assert len(shapes) == 7
+
+
+@pytest.mark.parametrize(
+    ("make", "named"),
+    [
+        (lambda: MLP(0, 2), "n_in"),
+        (lambda: MLP(2, 2, hidden=(0,)), "hidden"),
+        (lambda: BoxHead(Box(2), start=-1.0), "start"),
+        (lambda: make_head("sphere"), "space"),
+        (lambda: ContrastiveModel(Box(2), VonMisesFisher(1.0), MLP(2, 2)), "not defined"),
+        (lambda: ContrastiveModel(Box(2), Laplace(1.0), MLP(2, 3))(torch.zeros(1, 2)), "encoder"),
+        (
+            lambda: ContrastiveModel(Euclidean(2), Normal(1.0), MLP(2, 3))(torch.zeros(1, 2)),
+            "encoder",
+        ),
+    ],
+)
+def test_bad_input_is_named(make, named):
+    with pytest.raises(InputError, match=named):
+        make()

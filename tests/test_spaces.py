@@ -1,0 +1,91 @@
+import math
+
+import pytest
+import torch
+from scipy import stats
+
+from identica import Box, Euclidean, InputError, Product, Sphere
+from laws import SPACES
+
+BOUNDED = [s for s in SPACES if math.isfinite(s.log_volume)]
+
+
+@pytest.mark.parametrize("space", BOUNDED, ids=str)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_uniform_draws_lie_in_the_space(space, dtype):
+    z = space.sample(500, generator=0, dtype=dtype)
+    assert z.shape == (500, space.dim)
+    assert z.dtype == dtype
+    assert space.contains(z).all()
+    assert torch.equal(z, space.sample(500, generator=0, dtype=dtype))
+    assert not torch.equal(z, space.sample(500, generator=1, dtype=dtype))
+
+
+@pytest.mark.parametrize("space", SPACES, ids=str)
+def test_projection_is_the_nearest_point(space):
+    outside = 3 * torch.randn(200, space.dim, generator=torch.Generator().manual_seed(0)).double()
+    near = space.project(outside)
+    assert space.contains(near).all()
+    assert torch.allclose(space.project(near), near)
+    if math.isfinite(space.log_volume):
+        others = space.sample(2000, generator=1, dtype=torch.float64)
+        nearest_other = torch.cdist(outside, others).amin(1)
+        assert ((outside - near).norm(dim=1) <= nearest_other + 1e-9).all()
+
+
+def test_uniform_on_the_sphere_has_the_known_law_of_a_coordinate():
+    n = 10
+    x = Sphere(n, radius=2.0).sample(20_000, generator=3)[:, 4] / 2.0
+    # (1 + x)/2 of a coordinate of S^{n−1} is Beta((n−1)/2, (n−1)/2)
+    assert stats.kstest((1 + x.numpy()) / 2, stats.beta((n - 1) / 2, (n - 1) / 2).cdf).pvalue > 1e-3
+
+
+def test_uniform_on_the_box_fills_its_bounds():
+    x = Box(2, low=(0.0, -3.0), high=(1.0, 7.0)).sample(20_000, generator=0).numpy()
+    assert stats.kstest(x[:, 0], stats.uniform(0, 1).cdf).pvalue > 1e-3
+    assert stats.kstest(x[:, 1], stats.uniform(-3, 10).cdf).pvalue > 1e-3
+
+
+def test_log_volume():
+    assert Sphere(2, radius=3.0).log_volume == pytest.approx(math.log(2 * math.pi * 3))
+    assert Sphere(3, radius=3.0).log_volume == pytest.approx(math.log(4 * math.pi * 9))
+    assert Box(3, -2.0, 0.5).log_volume == pytest.approx(3 * math.log(2.5))
+    assert Euclidean(2).log_volume == math.inf
+    parts = Product(Sphere(3), Box(2, 0.0, 3.0))
+    assert parts.log_volume == pytest.approx(math.log(4 * math.pi * 9))
+
+
+def test_points_off_the_space_are_not_members():
+    assert not Sphere(3, radius=2.0).contains(torch.tensor([1.0, 0.0, 0.0]))
+    assert not Box(2).contains(torch.tensor([0.5, 1.01]))
+    assert not Product(Sphere(2), Box(1)).contains(torch.tensor([1.0, 0.0, 2.0]))
+
+
+@pytest.mark.parametrize("space", SPACES, ids=str)
+def test_the_origin_is_a_member(space):
+    assert space.contains(space.origin)
+
+
+@pytest.mark.parametrize(
+    ("make", "named"),
+    [
+        (lambda: Sphere(1), "dim"),
+        (lambda: Sphere(3, radius=0.0), "radius"),
+        (lambda: Sphere(3, radius=math.nan), "radius"),
+        (lambda: Sphere(2.5), "dim"),
+        (lambda: Box(2, low=1.0, high=1.0), "low"),
+        (lambda: Box(2, low=(0.0, 0.0, 0.0)), "low"),
+        (lambda: Box(2, high=math.inf), "high"),
+        (lambda: Euclidean(0), "dim"),
+        (lambda: Product(), "spaces"),
+        (lambda: Product(3), "spaces"),
+        (lambda: Euclidean(2).sample(3, generator=0), "uniform"),
+        (lambda: Box(2).sample(3, generator=-1), "generator"),
+        (lambda: Box(2).check("z", torch.zeros(4, 3)), "z must have 2 columns"),
+        (lambda: Box(2).check("z", torch.tensor([[0.0, math.nan]])), "z must be finite"),
+        (lambda: Box(2).check("z", torch.tensor([[0.0, 2.0]])), "z must lie in"),
+    ],
+)
+def test_bad_input_is_named(make, named):
+    with pytest.raises(InputError, match=named):
+        make()

@@ -1,0 +1,268 @@
+import itertools
+import json
+import math
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from identica import (
+    MLP,
+    Box,
+    BoxHead,
+    ContrastiveModel,
+    GenerativeProcess,
+    InfoNCE,
+    InputError,
+    InvertibleMLP,
+    Laplace,
+    Sphere,
+    Training,
+    Uniform,
+    VonMisesFisher,
+    checkpoints,
+    train,
+)
+from identica.metrics import linear_r2
+from identica.training import Contrastive, NonFiniteLossError, Supervised, make_optimizer
+
+OPTIMIZERS = ["soap", "adam"]
+
+
+def setup(seed=0):
+    g = InvertibleMLP(3, seed=0, draws=2000)
+    process = GenerativeProcess(Sphere(3), Uniform(), VonMisesFisher(20.0), g)
+    model = ContrastiveModel(Sphere(3), VonMisesFisher(1.0), MLP(3, 3, hidden=(64, 64), seed=seed))
+    return process, model, Contrastive(model, InfoNCE(model.conditional, symmetric=True))
+
+
+def score(process, model):
+    held_out = process.sample(1000, generator=99)
+
+    def r2():
+        with torch.no_grad():
+            return {"r2": linear_r2(held_out.z, model(held_out.x))}
+
+    return r2
+
+
+def test_contrastive_training_inverts_a_small_mixing():
+    process, model, objective = setup()
+    settings = Training(steps=300, batch=512, lr=1e-2)
+    history = train(objective, process.sample, settings, score=score(process, model))
+    assert history.last["r2"] > 0.95
+
+
+def test_supervised_training_inverts_it_too():
+    process, model, _ = setup()
+    settings = Training(steps=200, batch=256, lr=1e-2)
+    history = train(Supervised(model), process.sample, settings, score=score(process, model))
+    assert history.last["r2"] > 0.95
+
+
+def test_training_on_a_box_learns_its_bounds():
+    process = GenerativeProcess(
+        Box(2), Uniform(), Laplace(0.05), InvertibleMLP(2, seed=0, draws=20)
+    )
+    head = BoxHead(Box(2), learnable=True, start=2.0, lr=0.05)
+    model = ContrastiveModel(Box(2), Laplace(1.0), MLP(2, 2, hidden=(32,)), head=head)
+    objective = Contrastive(model, InfoNCE(model.conditional, self_negative=True))
+    train(objective, process.sample, Training(steps=60, batch=128))
+    assert head.log_growth.item() > 0.2  # the best scale with the self-pair is about 4
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_a_stopped_run_goes_on_to_the_same_bits(tmp_path, optimizer):
+    settings = Training(steps=40, batch=64, optimizer=optimizer, score_every=7, checkpoint_every=15)
+    process, model, objective = setup()
+    whole = train(
+        objective, process.sample, settings, out=tmp_path / "whole", score=score(process, model)
+    )
+
+    process, model, objective = setup()
+    calls = 0
+
+    def stops(size, *, generator):
+        nonlocal calls
+        calls += 1
+        if calls == 34:  # after the checkpoint at step 30
+            raise KeyboardInterrupt
+        return process.sample(size, generator=generator)
+
+    with pytest.raises(KeyboardInterrupt):
+        train(objective, stops, settings, out=tmp_path / "cut", score=score(process, model))
+    process, model, objective = setup(seed=5)  # other weights: they must come from the checkpoint
+    cut = train(
+        objective, process.sample, settings, out=tmp_path / "cut", score=score(process, model)
+    )
+    for a, b in zip(whole.records, cut.records, strict=True):
+        assert {**a, "seconds": 0} == {**b, "seconds": 0}
+    one = load_file(tmp_path / "whole" / "model.safetensors")
+    other = load_file(tmp_path / "cut" / "model.safetensors")
+    assert one.keys() == other.keys()
+    assert all(torch.equal(one[k], other[k]) for k in one)
+
+
+SCRIPT = """
+import sys, torch
+torch.set_num_threads(1)
+sys.path.insert(0, {tests!r})
+from test_training import setup, Training, train
+process, model, objective = setup()
+settings = Training(steps=400, batch=64, score_every=50, checkpoint_every=10)
+train(objective, process.sample, settings, out={out!r})
+"""
+
+
+def test_a_killed_run_goes_on_to_the_same_bits(tmp_path):
+    """SIGKILL at random moments, then resume: the same final weights as an undisturbed run."""
+
+    def start(name):
+        code = SCRIPT.format(tests=os.path.dirname(__file__), out=str(tmp_path / name))
+        return subprocess.Popen([sys.executable, "-c", code])
+
+    rng = random.Random(0)
+    kills = 0
+    for _ in range(3):
+        process = start("killed")
+        checkpoint = tmp_path / "killed" / "checkpoint.safetensors"
+        before = checkpoint.stat().st_mtime_ns if checkpoint.exists() else 0
+        while process.poll() is None:
+            if checkpoint.exists() and checkpoint.stat().st_mtime_ns > before:
+                time.sleep(rng.uniform(0, 0.3))
+                process.send_signal(signal.SIGKILL)
+                break
+            time.sleep(0.01)
+        process.wait()
+        kills += process.returncode == -signal.SIGKILL
+    assert kills >= 1
+    assert start("killed").wait() == 0
+    assert start("whole").wait() == 0
+    one = load_file(tmp_path / "whole" / "model.safetensors")
+    other = load_file(tmp_path / "killed" / "model.safetensors")
+    assert all(torch.equal(one[k], other[k]) for k in one)
+    left = {p.name for p in (tmp_path / "killed").iterdir() if not p.name.startswith(".")}
+    assert left == {"checkpoint.safetensors", "metrics.jsonl", "model.safetensors"}
+
+
+def test_metrics_are_a_record_per_line(tmp_path):
+    process, model, objective = setup()
+    settings = Training(steps=20, batch=32, score_every=5)
+    train(objective, process.sample, settings, out=tmp_path, score=score(process, model))
+    records = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    assert [r["step"] for r in records] == [5, 10, 15, 20]
+    assert all({"loss", "lr", "r2", "seconds"} <= r.keys() for r in records)
+
+
+def test_a_finished_run_is_not_run_again(tmp_path):
+    process, _, objective = setup()
+    settings = Training(steps=10, batch=32)
+    first = train(objective, process.sample, settings, out=tmp_path)
+
+    def never(size, *, generator):
+        raise AssertionError("ran again")
+
+    assert train(setup()[2], never, settings, out=tmp_path).records == first.records
+
+
+def test_a_loss_that_is_not_finite_stops_with_the_last_good_checkpoint(tmp_path):
+    process, model, objective = setup()
+
+    calls = iter(range(100))
+
+    def poisoned(size, *, generator):
+        pairs = process.sample(size, generator=generator)
+        if next(calls) == 7:
+            pairs.x[0, 0] = math.nan
+        return pairs
+
+    with pytest.raises(NonFiniteLossError, match=r"step 7.*checkpoint"):
+        train(objective, poisoned, Training(steps=10, batch=32, checkpoint_every=5), out=tmp_path)
+    assert checkpoints.load(tmp_path / "checkpoint.safetensors")["step"] == 5
+    assert all(torch.isfinite(p).all() for p in model.parameters())
+
+
+def test_the_schedule_rises_and_falls():
+    settings = Training(steps=100, warmup=10, decay=0.5)
+    factors = [settings.lr_factor(step) for step in range(100)]
+    assert factors[0] == pytest.approx(0.1)
+    assert factors[10:50] == [1.0] * 40
+    assert all(a >= b for a, b in itertools.pairwise(factors[50:]))
+    assert factors[-1] < 0.002
+    assert [Training(steps=5, warmup=0, decay=0).lr_factor(s) for s in range(5)] == [1.0] * 5
+
+
+def test_heads_keep_their_own_learning_rate():
+    head = BoxHead(Box(2), learnable=True, lr=0.5)
+    model = ContrastiveModel(Box(2), Laplace(1.0), MLP(2, 2), head=head)
+    groups = make_optimizer(model, Training(lr=0.01)).param_groups
+    rates = {id(p): group["lr"] for group in groups for p in group["params"]}
+    assert rates[id(head.log_growth)] == 0.5
+    assert rates[id(model.encoder.layers[0].weight)] == 0.01
+
+
+@pytest.mark.parametrize("damage", ["truncated", "foreign", "empty", "other training"])
+def test_a_damaged_checkpoint_is_named(tmp_path, damage):
+    process, _, objective = setup()
+    train(objective, process.sample, Training(steps=5, batch=32), out=tmp_path)
+    path = tmp_path / "checkpoint.safetensors"
+    content = path.read_bytes()
+    if damage == "truncated":
+        path.write_bytes(content[: len(content) // 2])
+    elif damage == "foreign":
+        path.write_bytes(b"not a checkpoint at all")
+    elif damage == "empty":
+        path.write_bytes(b"")
+    steps = 6 if damage == "other training" else 5
+    with pytest.raises(InputError, match=r"checkpoint\.safetensors"):
+        train(objective, process.sample, Training(steps=steps, batch=32), out=tmp_path)
+
+
+def test_checkpoints_hold_nested_state(tmp_path):
+    state = {"a": [1, None, {2: torch.arange(3)}], 5: {"x": (True, 2.5, "s")}, "none": []}
+    checkpoints.save(tmp_path / "c", state)
+    back = checkpoints.load(tmp_path / "c")
+    assert back["a"][:2] == [1, None]
+    assert torch.equal(back["a"][2][2], torch.arange(3))
+    assert back[5] == {"x": [True, 2.5, "s"]}
+    assert back["none"] == []
+
+
+def test_weights_go_out_and_come_back(tmp_path):
+    model, other = MLP(3, 2, seed=0), MLP(3, 2, seed=1)
+    checkpoints.save_weights(tmp_path / "w", model)
+    checkpoints.load_weights(tmp_path / "w", other)
+    assert torch.equal(model(torch.ones(1, 3)), other(torch.ones(1, 3)))
+    with pytest.raises(InputError, match="does not hold the weights"):
+        checkpoints.load_weights(tmp_path / "w", MLP(3, 4))
+    with pytest.raises(InputError, match="does not exist"):
+        checkpoints.load_weights(tmp_path / "none", model)
+
+
+@pytest.mark.parametrize(
+    ("make", "named"),
+    [
+        (lambda: Training(steps=0), "steps"),
+        (lambda: Training(batch=1), "batch"),
+        (lambda: Training(lr=-1), "lr"),
+        (lambda: Training(decay=2.0), "decay"),
+        (lambda: Training(optimizer="sopa"), "did you mean 'soap'"),
+    ],
+)
+def test_bad_settings_are_named(make, named):
+    with pytest.raises(InputError, match=named):
+        make()
+
+
+def test_an_output_folder_that_is_a_file(tmp_path):
+    (tmp_path / "file").write_text("mine")
+    process, _, objective = setup()
+    with pytest.raises(InputError, match="out must be a folder"):
+        train(objective, process.sample, Training(steps=1, batch=32), out=tmp_path / "file")
+    assert (tmp_path / "file").read_text() == "mine"
