@@ -1,0 +1,1 @@
+"""Data sets: rendered, rebuilt or read from disk, one module each."""

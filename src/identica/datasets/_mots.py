@@ -1,0 +1,158 @@
+"""From MOTS annotations (run-length text or id-map PNGs) to mask sequences, as KITTI Masks has them.
+
+Ids are class·1000 + instance, with class 1 car and 2 pedestrian; 0 is background, 10000 to be
+ignored. Voigtlaender et al., "MOTS: Multi-Object Tracking and Segmentation", CVPR 2019.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from identica._check import InputError
+
+SIZE = 64
+WINDOWS = 6
+SMALLEST = 30  # pixels; below that a track is cut
+
+Array = NDArray[Any]
+
+
+class Sequence(NamedTuple):
+    """Masks of one pedestrian over neighbouring frames of one window."""
+
+    window: int
+    track_id: int
+    masks: NDArray[np.bool_]
+
+
+def decode(rle: str, height: int, width: int) -> NDArray[np.bool_]:
+    """The height×width mask of a compressed COCO run-length code.
+
+    Runs of 0 and 1 alternate down the columns. A run is a number in base 32, least digit first,
+    in characters from "0" on, with bit 5 set where another digit follows and bit 4 of the
+    last digit as its sign; from the fourth on it is the difference to the run two before.
+
+    >>> decode("132", 2, 3).astype(int)
+    array([[0, 1, 0],
+           [1, 1, 0]])
+    """
+    digits = np.frombuffer(rle.encode(), np.uint8).astype(np.int64) - 48
+    if not len(digits) or digits.min() < 0 or digits.max() > 63 or digits[-1] & 32:
+        raise InputError("rle must be a whole compressed COCO run-length code")
+    last = np.flatnonzero(digits & 32 == 0)
+    first = np.concatenate([[0], last[:-1] + 1])
+    length = last - first + 1
+    if length.max() > 6:
+        raise InputError("rle must be a whole compressed COCO run-length code")
+    place = np.arange(len(digits)) - np.repeat(first, length)
+    runs = np.add.reduceat((digits & 31) << (5 * place), first)
+    runs -= np.where(digits[last] & 16, 1 << (5 * length), 0)
+    runs[1::2] = np.cumsum(runs[1::2])
+    runs[2::2] = np.cumsum(runs[2::2])
+    if runs.min() < 0 or runs.sum() != height * width:
+        raise InputError(f"rle must cover {height}×{width} pixels, got {runs.sum()}")
+    inside = np.arange(len(runs)) % 2 == 1
+    return np.repeat(inside, runs).reshape(width, height).T
+
+
+def read_video(path: Path) -> Array:
+    """Id maps of a video, T×64×w, from an `instances_txt` file or a folder of id-map PNGs."""
+    ids = _read_text(path) if path.is_file() else _read_pngs(path)
+    if ids.shape[2] < SIZE:
+        raise InputError(f"{path}: images must be at least as wide as high")
+    return ids
+
+
+def _read_text(path: Path) -> Array:
+    frames: list[tuple[int, int, NDArray[np.bool_]]] = []
+    grid: tuple[Array, Array] | None = None
+    shape = (0, 0)
+    for number, line in enumerate(path.read_text(errors="replace").splitlines(), start=1):
+        try:
+            *numbers, rle = line.split()
+            frame, track, _, height, width = map(int, numbers)
+            if grid is None:
+                shape, grid = (height, width), _nearest(height, width)
+            if shape != (height, width) or not (0 <= track < 2**16 and 0 <= frame < 2**16):
+                raise ValueError
+            frames.append((frame, track, decode(rle, *shape)[grid]))
+        except InputError as error:
+            raise InputError(f"{path}, line {number}: {error}") from None
+        except ValueError:
+            raise InputError(
+                f"{path}, line {number}: expected 'frame id class height width rle' with the "
+                f"same height and width throughout, got {line[:60]!r}"
+            ) from None
+    if not frames:
+        raise InputError(f"{path} has no annotations")
+    ids = np.zeros((1 + max(frame for frame, _, _ in frames), *frames[0][2].shape), np.uint16)
+    for frame, track, mask in frames:
+        ids[frame][mask] = track
+    return ids
+
+
+def _read_pngs(folder: Path) -> Array:
+    from PIL import Image, UnidentifiedImageError
+
+    frames: list[Array] = []
+    for file in sorted(folder.glob("*.png")):
+        try:
+            with Image.open(file) as image:
+                ids = np.asarray(image)
+        except (UnidentifiedImageError, OSError, SyntaxError) as error:
+            raise InputError(f"{file} is damaged or not a PNG: {error}") from None
+        if ids.ndim != 2 or not np.issubdtype(ids.dtype, np.integer):
+            raise InputError(f"{file} must be a grey 16-bit PNG of ids, got mode {image.mode}")
+        frames.append(ids[_nearest(*ids.shape)].astype(np.uint16))
+    if not frames:
+        raise InputError(f"{folder} has no PNG files")
+    if len({frame.shape for frame in frames}) > 1:
+        raise InputError(f"{folder} must hold images of one size")
+    return np.stack(frames)
+
+
+def _nearest(height: int, width: int) -> tuple[Array, Array]:
+    """Rows and columns that a nearest-neighbour resize to height 64 picks.
+
+    In single precision, as the data set was made, so that whole multiples fall the same way.
+    """
+    if height < SIZE or width < 1:
+        raise ValueError
+    sizes = (height, SIZE), (width, int(width // (height / SIZE)))
+    rows, columns = (
+        (np.arange(new, dtype=np.float32) * (np.float32(old) / np.float32(new))).astype(np.int64)
+        for old, new in sizes
+    )
+    return rows[:, None], columns
+
+
+def sequences(ids: Array) -> Iterator[Sequence]:
+    """The pedestrian sequences of a video, window by window and track by track.
+
+    Six windows 64 wide slide over the video. In each, the sorted ids without the first
+    (background) and the last (to be ignored), and without cars, are tracks. A track is cut
+    where its mask has fewer than 30 pixels; a piece before such a gap is kept if longer than
+    2 frames, the track's final piece if longer than 1. Klindt et al., "Towards Nonlinear
+    Disentanglement in Natural Data with Temporal Sparse Coding", ICLR 2021.
+
+    Args:
+        ids: Id maps T×64×w.
+    """
+    stride = (ids.shape[2] - SIZE) // (WINDOWS - 1)
+    for window in range(WINDOWS):
+        view = ids[:, :, window * stride : window * stride + SIZE]
+        # The last id goes even where nothing is to be ignored, as in the published data.
+        present = np.flatnonzero(np.bincount(view.ravel()))[1:-1]
+        for track in present[present // 1000 != 1]:
+            masks = view == track
+            area = masks.sum(axis=(1, 2))
+            end = np.flatnonzero(area)[-1] + 1
+            edges = np.flatnonzero(np.diff(area >= SMALLEST, prepend=False, append=False))
+            for start, stop in edges.reshape(-1, 2):
+                if stop - start > (1 if stop == end else 2):
+                    yield Sequence(window, int(track), masks[start:stop])

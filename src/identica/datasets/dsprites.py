@@ -1,0 +1,268 @@
+"""dSprites: a white shape on black, 64×64, under five factors; the original, or re-rendered.
+
+Matthey et al., "dSprites: Disentanglement testing Sprites dataset", 2017 (Apache-2.0).
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from identica._check import InputError, count
+from identica._files import make_folder, replacing
+from identica.datasets import pairs
+from identica.datasets._npz import DAMAGE
+from identica.datasets._pictures import tile
+from identica.datasets._root import data_root, find
+
+FACTORS = ("shape", "scale", "orientation", "posX", "posY")
+SIZES = (3, 6, 40, 32, 32)
+TOTAL = 737_280
+ORIGINAL = "dsprites_ndarray_co1sh3sc6or40x32y32_64x64.npz"
+
+Array = NDArray[Any]
+Classes = NDArray[np.int64]
+Random = np.random.Generator | int
+
+_CHUNK = 4096  # images held unpacked at a time: 16 MB
+
+
+def render(latents_classes: ArrayLike) -> NDArray[np.uint8]:
+    """Re-rendered dSprites: images of 0 and 1, N×64×64.
+
+    A pixel is white if its middle lies in the shape, centred at 16 + 32·pos/31 pixels and
+    turned by −2π·orientation/39 (from x to y, which points down), with scale s = ½ + scale/10:
+    a square of half-side 9.598·s; an ellipse of semi-axes 12.7668·s and 7.2148·s; the heart
+    x = 9.59888·sin³t, y = −1.4384 − .66218·(13 cos t − 5 cos 2t − 2 cos 3t − cos 4t), times s.
+    Ellipse and heart are polygons of 180 corners, t = 0°, 2°, …. Measured: the constants, from
+    320 frames of the original, all of which come out bit for bit.
+
+    Args:
+        latents_classes: N×5 whole numbers: shape (0 square, 1 ellipse, 2 heart), scale (0…5),
+            orientation (0…39), posX and posY (0…31).
+
+    >>> image = render([[0, 5, 0, 16, 16]])[0]
+    >>> image.shape, int(image.sum())
+    ((64, 64), 361)
+    """
+    from identica.datasets._polygons import fill  # brings the compiler along
+
+    classes = _as_classes(latents_classes)
+    return fill(
+        _outlines(),
+        shape=classes[:, 0],
+        centre=16 + 32 * classes[:, 3:] / 31,
+        scale=0.5 + classes[:, 1] / 10,
+        angle=-2 * np.pi * classes[:, 2] / 39,
+    )
+
+
+def _outlines() -> list[Array]:
+    t = np.arange(180) * np.pi / 90
+    height = 13 * np.cos(t) - 5 * np.cos(2 * t) - 2 * np.cos(3 * t) - np.cos(4 * t)
+    return [
+        9.598 * np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]]),
+        np.stack([12.7668 * np.cos(t), 7.2148 * np.sin(t)], axis=1),
+        np.stack([9.59888 * np.sin(t) ** 3, -1.4384 - 0.66218 * height], axis=1),
+    ]
+
+
+def index_of(latents_classes: ArrayLike) -> NDArray[np.int64]:
+    """Where in the data set the images with these classes (N×5) stand.
+
+    >>> index_of([[0, 0, 0, 0, 1], [2, 5, 39, 31, 31]])
+    array([     1, 737279])
+    """
+    return np.ravel_multi_index(tuple(_as_classes(latents_classes).T), SIZES)
+
+
+def classes_of(index: ArrayLike) -> Classes:
+    """The classes (N×5) of the images that stand at these places of the data set.
+
+    >>> classes_of([1])
+    array([[0, 0, 0, 0, 1]])
+    """
+    places = np.atleast_1d(np.asarray(index))
+    whole = places.ndim == 1 and np.issubdtype(places.dtype, np.integer)
+    if not whole or (len(places) and (places.min() < 0 or places.max() >= TOTAL)):
+        raise InputError(f"index must be whole numbers in 0…{TOTAL - 1}")
+    return np.stack(np.unravel_index(places, SIZES), axis=1).astype(np.int64)
+
+
+def unpack(packed: ArrayLike) -> NDArray[np.uint8]:
+    """Images of 0 and 1, N×64×64, from N×512 packed bits."""
+    bits = np.asarray(packed)
+    if bits.dtype != np.uint8 or bits.ndim != 2 or bits.shape[1] != 512:
+        raise InputError(f"packed must be uint8 of shape N×512, got {bits.dtype} {bits.shape}")
+    return np.unpackbits(bits, axis=1).reshape(-1, 64, 64)
+
+
+def grid(path: str | Path | None = None) -> NDArray[np.uint8]:
+    """All 737,280 re-rendered images, bit-packed (N×512), memory-mapped, in the order of dSprites.
+
+    Made at the first call (377 MB on disk). `unpack(grid()[index_of(classes)])` are images.
+
+    Args:
+        path: The file; by default `dsprites/dsprites_rerendered.npy` under the data root.
+    """
+    path = Path(path or data_root() / "dsprites" / "dsprites_rerendered.npy")
+    if not _is_current(path):
+        starts = range(0, TOTAL, _CHUNK)
+        places = (np.arange(start, min(start + _CHUNK, TOTAL)) for start in starts)
+        _write(path, (render(classes_of(index)) for index in places))
+    return _open(path)
+
+
+def load(path: str | Path | None = None) -> NDArray[np.uint8]:
+    """All images of the original dSprites, bit-packed (N×512), memory-mapped.
+
+    The first call unpacks the archive (a pass over 3 GB, little memory) and leaves a file of
+    377 MB under the data root. Nothing is unpickled.
+
+    Args:
+        path: The original archive; by default
+            `dsprites/dsprites_ndarray_co1sh3sc6or40x32y32_64x64.npz` under the data root.
+    """
+    if path is None:
+        url = "https://github.com/google-deepmind/dsprites-dataset"
+        path = find("dsprites", ORIGINAL, get=f"download it from {url}")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            # The checksum of the images tells this archive from any other.
+            name = f"dsprites_original_{archive.getinfo('imgs.npy').CRC:08x}.npy"
+            packed = data_root() / "dsprites" / name
+            if not packed.is_file():
+                _check_order(archive)
+                _write(packed, _stream(archive))
+    except FileNotFoundError:
+        raise InputError(f"{path} does not exist") from None
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+    except DAMAGE as error:
+        raise InputError(f"{path} is damaged or not the dSprites archive: {error}") from None
+    return _open(packed)
+
+
+def sample(n: int, rng: Random) -> Classes:
+    """Classes (n×5) of images drawn uniformly."""
+    return np.random.default_rng(rng).integers(0, SIZES, size=(count("n", n), len(SIZES)))
+
+
+def sample_fixed(factor: int, n: int, rng: Random) -> Classes:
+    """Classes (n×5) that share a random value of one factor and are uniform otherwise.
+
+    Args:
+        factor: 0 shape, 1 scale, 2 orientation, 3 posX, 4 posY.
+
+    >>> len(set(sample_fixed(2, 100, rng=0)[:, 2].tolist()))
+    1
+    """
+    if count("factor", factor, at_least=0) >= len(SIZES):
+        raise InputError(f"factor must be at most {len(SIZES) - 1}, got {factor}")
+    classes = sample(n, rng)
+    classes[:, factor] = classes[0, factor]
+    return classes
+
+
+def pairs_uni(n: int, rng: Random) -> tuple[Classes, Classes]:
+    """Classes of n pairs (n×5 each): a uniform anchor and its positive under `pairs.uni`."""
+    rng = np.random.default_rng(rng)
+    anchors = sample(n, rng)
+    return anchors, pairs.uni(anchors, SIZES, rng)
+
+
+def pairs_lap(n: int, rng: Random, rate: float = 1.0) -> tuple[Classes, Classes]:
+    """Classes of n pairs (n×5 each): a uniform anchor and its positive under `pairs.lap`.
+
+    The shape stays.
+    """
+    rng = np.random.default_rng(rng)
+    anchors = sample(n, rng)
+    return anchors, pairs.lap(anchors, SIZES, rng, rate)
+
+
+def picture(rng: Random = 0, *, columns: int = 12) -> NDArray[np.uint8]:
+    """A grey picture of re-rendered images: along each row one factor runs through its values."""
+    rows = np.repeat(sample(1, rng)[:, None], count("columns", columns), axis=1)
+    rows = np.repeat(rows, len(SIZES), axis=0)
+    for k, size in enumerate(SIZES):
+        rows[k, :, k] = np.linspace(0, size - 1, columns).round()
+    return tile(render(rows.reshape(-1, 5)).reshape(*rows.shape[:2], 64, 64).astype(bool))
+
+
+def _as_classes(latents_classes: ArrayLike) -> Classes:
+    classes = np.asarray(latents_classes)
+    if classes.ndim != 2 or classes.shape[1] != 5 or not np.issubdtype(classes.dtype, np.integer):
+        raise InputError(
+            f"latents_classes must be whole numbers of shape N×5, got {classes.dtype} of shape "
+            f"{classes.shape}"
+        )
+    outside = ((classes < 0) | (classes >= SIZES)).any(axis=0)
+    if outside.any():
+        k = int(outside.argmax())
+        raise InputError(f"latents_classes: {FACTORS[k]} must lie in 0…{SIZES[k] - 1}")
+    return classes.astype(np.int64)
+
+
+def _open(path: Path) -> NDArray[np.uint8]:
+    try:
+        packed: NDArray[np.uint8] = np.load(path, mmap_mode="r", allow_pickle=False)
+        if packed.shape == (TOTAL, 512) and packed.dtype == np.uint8:
+            return packed
+    except DAMAGE:
+        pass
+    raise InputError(f"{path} is damaged: delete it, and it will be made again")
+
+
+def _is_current(path: Path) -> bool:
+    """Whether the file is there, whole, and holds what `render` draws (every 997th image)."""
+    try:
+        packed = _open(path)
+    except InputError:
+        return False
+    index = np.arange(0, TOTAL, 997)
+    return np.array_equal(unpack(packed[index]), render(classes_of(index)))
+
+
+def _write(path: Path, chunks: Iterable[Array]) -> None:
+    """Pack the images, chunk after chunk, into an npy file; never all of them in memory."""
+    make_folder("path", path.parent)
+    header = {"descr": "|u1", "fortran_order": False, "shape": (TOTAL, 512)}
+    try:
+        with replacing(path) as temporary, temporary.open("wb") as file:
+            np.lib.format.write_array_header_1_0(file, header)
+            for images in chunks:
+                file.write(np.packbits(images.reshape(len(images), 64 * 64), axis=1).tobytes())
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror or error}") from None
+
+
+def _check_order(archive: zipfile.ZipFile) -> None:
+    with archive.open("latents_classes.npy") as file:
+        classes = np.lib.format.read_array(file, allow_pickle=False)
+    # The first column is the colour, of which there is one.
+    if classes.shape != (TOTAL, 6) or (classes[:, 1:] != classes_of(np.arange(TOTAL))).any():
+        raise InputError("latents_classes must be those of dSprites, in their order")
+
+
+def _stream(archive: zipfile.ZipFile) -> Iterator[Array]:
+    with archive.open("imgs.npy") as file:
+        version = np.lib.format.read_magic(file)
+        header = np.lib.format.read_array_header_1_0
+        if version != (1, 0):
+            header = np.lib.format.read_array_header_2_0
+        shape, fortran, dtype = header(file)
+        if shape != (TOTAL, 64, 64) or fortran or dtype != np.uint8:
+            raise InputError(f"imgs must be uint8 of shape {TOTAL}×64×64, got {dtype} {shape}")
+        for start in range(0, TOTAL, _CHUNK):
+            n = min(_CHUNK, TOTAL - start)
+            images = np.frombuffer(file.read(n * 4096), np.uint8).reshape(n, 64, 64)
+            if images.max() > 1:
+                raise InputError("imgs must be 0 or 1")
+            yield images
+        file.read(1)  # at the very end the checksum is compared

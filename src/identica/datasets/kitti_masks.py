@@ -1,0 +1,295 @@
+"""KITTI Masks: real pedestrian masks in motion, 64×64, with their position and area.
+
+Klindt et al., "Towards Nonlinear Disentanglement in Natural Data with Temporal Sparse Coding",
+ICLR 2021; from KITTI-MOTS and MOTSChallenge (Voigtlaender et al., CVPR 2019; CC BY-NC-SA 3.0).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from identica._check import InputError, count
+from identica._files import make_folder, replacing
+from identica.datasets import _mots, _unpickle
+from identica.datasets._npz import read_npz
+from identica.datasets._pictures import tile
+from identica.datasets._root import find
+
+FACTORS = ("y", "x", "area")
+
+Array = NDArray[Any]
+Random = np.random.Generator | int
+
+
+@dataclass(frozen=True, eq=False)
+class KittiMasks:
+    """Mask sequences, frame after frame and sequence after sequence; read-only.
+
+    Args:
+        masks_packed: N×512 uint8, `np.packbits` of the N frames of 64×64.
+        latents: N×3 float32: y and x of the centre of mass and area, in pixels.
+        seq_lengths: Frames of each of the S sequences, in order.
+        source: "kitti" or "mots" for each sequence ("" where not known).
+        video: Name of the video for each sequence ("" where not known).
+        window: Which of the six windows, for each sequence (−1 where not known).
+        track_id: Id of the pedestrian, for each sequence (−1 where not known).
+    """
+
+    masks_packed: NDArray[np.uint8]
+    latents: NDArray[np.float32]
+    seq_lengths: NDArray[np.int32]
+    source: NDArray[np.str_]
+    video: NDArray[np.str_]
+    window: NDArray[np.int8]
+    track_id: NDArray[np.int32]
+
+    def __post_init__(self) -> None:
+        n, s = len(self.masks_packed), len(self.seq_lengths)
+        if self.masks_packed.shape != (n, 512) or self.masks_packed.dtype != np.uint8:
+            raise InputError("masks_packed must be uint8 of shape N×512")
+        if self.latents.shape != (n, 3) or not np.issubdtype(self.latents.dtype, np.floating):
+            raise InputError(f"latents must be floats of shape {n}×3, got {self.latents.shape}")
+        if not np.isfinite(self.latents).all():
+            raise InputError("latents must be finite")
+        if not np.issubdtype(self.seq_lengths.dtype, np.integer) or self.seq_lengths.ndim != 1:
+            raise InputError("seq_lengths must be a vector of whole numbers")
+        if s == 0 or self.seq_lengths.min() < 1 or self.seq_lengths.sum() != n:
+            raise InputError(f"seq_lengths must be at least 1 each and {n} together")
+        for name in ("source", "video", "window", "track_id"):
+            if getattr(self, name).shape != (s,):
+                raise InputError(f"{name} must have one entry for each of the {s} sequences")
+        for name in _FIELDS:
+            getattr(self, name).setflags(write=False)
+
+    def __len__(self) -> int:
+        return len(self.masks_packed)
+
+    @cached_property
+    def _last(self) -> NDArray[np.int64]:
+        """For each frame, the last frame of its sequence."""
+        return np.repeat(np.cumsum(self.seq_lengths, dtype=np.int64) - 1, self.seq_lengths)
+
+    @cached_property
+    def _anchors(self) -> NDArray[np.int64]:
+        """The frames that have a successor."""
+        return np.flatnonzero(np.arange(len(self)) < self._last)
+
+    def frames(self, indices: ArrayLike) -> NDArray[np.uint8]:
+        """Masks of 0 and 1, len(indices)×64×64, of the frames with these indices."""
+        chosen = np.atleast_1d(np.asarray(indices))
+        if chosen.ndim != 1 or not np.issubdtype(chosen.dtype, np.integer):
+            raise InputError("indices must be whole numbers")
+        if len(chosen) and (chosen.min() < 0 or chosen.max() >= len(self)):
+            raise InputError(f"indices must lie in 0…{len(self) - 1}")
+        return np.unpackbits(self.masks_packed[chosen], axis=1).reshape(-1, 64, 64)
+
+    def pairs(
+        self, max_lag: int, n: int, rng: Random
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Indices (i, j) of `n` pairs of frames of one sequence, j after i.
+
+        i is uniform over the frames that have a successor; j = min(i + Δ, end of the sequence)
+        with Δ ~ U{1, …, max_lag}.
+
+        >>> masks = np.zeros((5, 512), np.uint8)
+        >>> data = _assemble([masks[:3], masks[3:]])
+        >>> i, j = data.pairs(max_lag=1, n=100, rng=0)
+        >>> sorted(set(zip(i.tolist(), j.tolist())))
+        [(0, 1), (1, 2), (3, 4)]
+        """
+        n, max_lag = count("n", n), count("max_lag", max_lag)
+        longest = int(self.seq_lengths.max()) - 1
+        if longest == 0:
+            raise InputError("pairs need a sequence of at least 2 frames, all have 1")
+        if max_lag > longest:
+            raise InputError(
+                f"max_lag must be at most {longest}, the longest lag within a sequence, "
+                f"got {max_lag}"
+            )
+        rng = np.random.default_rng(rng)
+        first = self._anchors[rng.integers(len(self._anchors), size=n)]
+        step = rng.integers(1, max_lag + 1, size=n)
+        return first, np.minimum(first + step, self._last[first])
+
+    def save(self, path: str | Path) -> None:
+        """Write the npz archive that `load` reads, in one step."""
+        path = Path(path)
+        make_folder("path", path.parent)
+        try:
+            with replacing(path) as temporary, temporary.open("wb") as file:
+                np.savez_compressed(file, **{name: getattr(self, name) for name in _FIELDS})
+        except OSError as error:
+            raise InputError(f"cannot write {path}: {error.strerror}") from None
+
+
+_FIELDS = [field.name for field in fields(KittiMasks)]
+
+
+def load(path: str | Path | None = None) -> KittiMasks:
+    """KITTI Masks from an npz archive of ours or from the original `kitti_peds_v2.pickle`.
+
+    The pickle may hold NumPy arrays and plain containers only, and runs nothing: a dict with
+    "pedestrians", a list of T×64×64 masks, and "pedestrians_latents", a list of T×3 (y, x, area).
+
+    Args:
+        path: The file; by default `kitti_masks/kitti_masks.npz` under the data root.
+    """
+    if path is None:
+        path = find(
+            "kitti_masks", "kitti_masks.npz", get="make it with `identica data kitti-masks build`"
+        )
+    path = Path(path)
+    try:
+        with path.open("rb") as file:
+            head = file.read(2)
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from None
+    original = head[:1] == b"\x80" or path.suffix in (".pickle", ".pkl")
+    content = _unpickle.load(path) if original else read_npz(path, _FIELDS)
+    try:
+        return _from_original(content) if original else KittiMasks(**content)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def build(kitti: str | Path | None = None, mots: str | Path | None = None) -> KittiMasks:
+    """KITTI Masks rebuilt from the public annotations, bit for bit.
+
+    Args:
+        kitti: Folder with the KITTI-MOTS annotations: either text files (`instances_txt`:
+            `0000.txt`, …) or a subfolder of id-map PNGs for each video (`instances`: `0000/`, …).
+        mots: The same for MOTSChallenge.
+    """
+    if kitti is None and mots is None:
+        raise InputError("kitti or mots must be a folder of annotations, got neither")
+    packed: list[Array] = []
+    names: list[tuple[str, str, int, int]] = []
+    for source, folder in (("kitti", kitti), ("mots", mots)):
+        for video in [] if folder is None else _videos(source, Path(folder)):
+            for sequence in _mots.sequences(_mots.read_video(video)):
+                packed.append(_pack(sequence.masks))
+                names.append((source, video.stem, sequence.window, sequence.track_id))
+    if not packed:
+        raise InputError("kitti and mots hold no pedestrian that is large enough for long enough")
+    return _assemble(packed, names=names)
+
+
+def check(data: KittiMasks) -> dict[str, float]:
+    """Numbers to compare with the published ones, once latents and masks are found to agree.
+
+    Counts of sequences, frames and neighbouring pairs, and the excess kurtosis of the change of
+    each factor between neighbouring frames (published: area 68.92, x 38.50, y 65.39).
+    """
+    from scipy.stats import kurtosis
+
+    wrong = np.abs(_latents(data.masks_packed) - data.latents).max(axis=1) > 1e-3
+    if wrong.any():
+        raise InputError(f"latents must match the masks: {wrong.sum()} of {len(data)} do not")
+    change = data.latents[data._anchors + 1].astype(float) - data.latents[data._anchors]
+    numbers = {"sequences": len(data.seq_lengths), "frames": len(data), "pairs": len(change)}
+    # Without any change there is no kurtosis to speak of.
+    spread = change.std(axis=0) if len(change) else np.zeros(3)
+    return numbers | {
+        f"kurtosis_{name}": float(kurtosis(change[:, k])) if spread[k] else 0.0
+        for k, name in enumerate(FACTORS)
+    }
+
+
+def picture(
+    data: KittiMasks, rng: Random = 0, *, rows: int = 8, columns: int = 12
+) -> NDArray[np.uint8]:
+    """A grey picture of random sequences, one per row, at evenly spaced times."""
+    rng = np.random.default_rng(rng)
+    total = len(data.seq_lengths)
+    chosen = np.sort(rng.permutation(total)[: count("rows", rows)])
+    stops = np.cumsum(data.seq_lengths)[chosen]
+    starts = stops - data.seq_lengths[chosen]
+    times = np.linspace(starts, stops - 1, count("columns", columns), axis=1).round().astype(int)
+    return tile(data.frames(times.ravel()).reshape(*times.shape, 64, 64).astype(bool))
+
+
+def _videos(source: str, folder: Path) -> list[Path]:
+    if not folder.is_dir():
+        raise InputError(f"{source} must be a folder of annotations, but {folder} is none")
+    videos = sorted(folder.glob("*.txt"))
+    videos = videos or sorted(sub for sub in folder.iterdir() if any(sub.glob("*.png")))
+    if not videos:
+        raise InputError(
+            f"{source} must be a folder of text files or of subfolders of PNG files, "
+            f"one for each video; {folder} has neither"
+        )
+    return videos
+
+
+def _pack(masks: Array) -> Array:
+    return np.packbits(masks.reshape(len(masks), 64 * 64), axis=1)
+
+
+def _latents(packed: Array) -> NDArray[np.float32]:
+    """Centre of mass (y, x) and area of packed masks."""
+    y, x = (axis.ravel() for axis in np.mgrid[:64, :64])
+    sums = np.stack([y, x, np.ones_like(x)], axis=1).astype(np.float32)
+    latents = np.empty((len(packed), 3), np.float32)
+    for start in range(0, len(packed), 1024):
+        # Whole numbers below 2**24, so single precision is exact.
+        masks = np.unpackbits(packed[start : start + 1024], axis=1).astype(np.float32)
+        total = (masks @ sums).astype(float)
+        total[:, :2] /= np.maximum(total[:, 2:], 1)
+        latents[start : start + 1024] = total
+    return latents
+
+
+def _assemble(
+    packed: list[Array],
+    latents: Array | None = None,
+    names: list[tuple[str, str, int, int]] | None = None,
+) -> KittiMasks:
+    masks = np.concatenate(packed)
+    source, video, window, track = zip(*(names or [("", "", -1, -1)] * len(packed)), strict=True)
+    return KittiMasks(
+        masks_packed=masks,
+        latents=_latents(masks) if latents is None else latents,
+        seq_lengths=np.array([len(sequence) for sequence in packed], np.int32),
+        source=np.array(source),
+        video=np.array(video),
+        window=np.array(window, np.int8),
+        track_id=np.array(track, np.int32),
+    )
+
+
+def _from_original(content: Any) -> KittiMasks:
+    """From what `kitti_peds_v2.pickle` holds."""
+    expected = InputError(
+        "expected a dict with 'pedestrians', a list of T×64×64 masks of 0 and 1, and "
+        "'pedestrians_latents', a list of T×3 (y, x, area)"
+    )
+    if not isinstance(content, dict):
+        raise expected
+    # Keys are bytes in pickles that Python 2 wrote.
+    content = {k.decode() if isinstance(k, bytes) else k: v for k, v in content.items()}
+    packed, latents = [], []
+    try:
+        sequences = list(content["pedestrians"])
+        factors = content.get("pedestrians_latents")
+        factors = [None] * len(sequences) if factors is None else factors
+        for sequence, factor in zip(sequences, factors, strict=True):
+            masks = np.asarray(sequence)
+            white = masks != 0
+            if masks.shape[1:] != (64, 64) or (masks[white] != masks.max()).any():
+                raise expected
+            packed.append(_pack(white))
+            if factor is None:
+                latents.append(_latents(packed[-1]))
+            else:
+                latents.append(np.asarray(factor, np.float32).reshape(len(masks), 3))
+    except (KeyError, TypeError, ValueError):
+        raise expected from None
+    if not packed:
+        raise expected
+    return _assemble(packed, np.concatenate(latents))

@@ -1,0 +1,383 @@
+import pickle
+import zipfile
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from identica._check import InputError
+from identica.datasets import _mots, kitti_masks
+from identica.datasets.kitti_masks import KittiMasks, build, check, load, picture
+
+TEXTS = "kitti_masks/kitti_mots_instances_txt"
+
+
+@pytest.fixture(scope="module")
+def data(real):
+    return load(real("kitti_masks", "kitti_masks.npz"))
+
+
+def toy(*lengths, seed=0):
+    rng = np.random.default_rng(seed)
+    return kitti_masks._assemble([rng.integers(0, 256, (n, 512), np.uint8) for n in lengths])
+
+
+def encode(mask):
+    """COCO's run-length code, run by run and digit by digit."""
+    flat = mask.T.ravel()
+    runs, value, length = [], 0, 0
+    for pixel in flat:
+        if pixel != value:
+            runs.append(length)
+            value, length = pixel, 0
+        length += 1
+    runs.append(length)
+    text = ""
+    for k, run in enumerate(runs):
+        number = run - runs[k - 2] if k > 2 else run
+        while True:
+            digit, number = number & 31, number >> 5
+            done = number == (-1 if digit & 16 else 0)
+            text += chr(48 + (digit if done else digit | 32))
+            if done:
+                break
+    return text
+
+
+@pytest.mark.parametrize("density", [0.0, 0.02, 0.5, 1.0])
+def test_decode_inverts_a_direct_encoder(density):
+    rng = np.random.default_rng(1)
+    mask = rng.random((37, 91)) < density
+    np.testing.assert_array_equal(_mots.decode(encode(mask), 37, 91), mask)
+    mask[:] = False
+    mask[3:30, 5:80] = True  # long runs, several digits, negative differences
+    mask[10, 7:70] = False
+    np.testing.assert_array_equal(_mots.decode(encode(mask), 37, 91), mask)
+
+
+@pytest.mark.parametrize("rle", ["", "13", "1328", "13o", "\x07", "13é", "1" + "o" * 20 + "0"])
+def test_decode_refuses_damaged_codes(rle):
+    with pytest.raises(InputError, match="rle must"):
+        _mots.decode(rle, 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("height", "width"), [(375, 1242), (370, 1224), (374, 1238), (480, 640), (1080, 1920), (64, 99)]
+)
+def test_resize_is_nearest_as_torch_does_it(height, width):
+    image = torch.arange(height * width, dtype=torch.float64).reshape(1, 1, height, width)
+    new = int(width // (height / 64))
+    expected = torch.nn.functional.interpolate(image, size=(64, new))[0, 0].numpy()
+    found = image[0, 0].numpy()[_mots._nearest(height, width)]
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_sequences_follow_the_rule_frame_by_frame():
+    """Against the rule applied one frame at a time to random appearances."""
+    rng = np.random.default_rng(2)
+    ids = np.zeros((60, 64, 131), np.uint16)
+    for k, track in enumerate([1001, 2001, 2002, 2003, 2004, 10000]):
+        size = rng.choice([0, 3, 31, 40], p=[0.1, 0.1, 0.4, 0.4], size=60)
+        for t in range(60):
+            ids[t, 10 * k, 15 * k : 15 * k + size[t]] = track
+    expected = []
+    for window in range(6):
+        view = ids[:, :, window * 13 : window * 13 + 64]
+        for track in sorted(set(view.ravel().tolist()))[1:-1]:
+            if track // 1000 == 1:
+                continue
+            seen = [t for t in range(60) if (view[t] == track).any()]
+            piece = []
+            for t in range(seen[0], seen[-1] + 1):
+                if (view[t] == track).sum() >= 30:
+                    piece.append(t)
+                    continue
+                if len(piece) > 2:
+                    expected.append((window, track, piece))
+                piece = []
+            if len(piece) > 1:
+                expected.append((window, track, piece))
+    found = list(_mots.sequences(ids))
+    assert {s.window for s in found} == set(range(6))
+    assert [(s.window, s.track_id, len(s.masks)) for s in found] == [
+        (window, track, len(piece)) for window, track, piece in expected
+    ]
+    for s, (window, track, piece) in zip(found, expected, strict=True):
+        view = ids[piece, :, window * 13 : window * 13 + 64]
+        np.testing.assert_array_equal(s.masks, view == track)
+    assert any(len(s.masks) == 2 for s in found)
+
+
+def assert_like_real(built, data, videos):
+    chosen = np.flatnonzero((data.source == "kitti") & np.isin(data.video, videos))
+    frames = np.isin(np.repeat(np.arange(len(data.seq_lengths)), data.seq_lengths), chosen)
+    for name in ("source", "video", "window", "track_id", "seq_lengths"):
+        np.testing.assert_array_equal(getattr(built, name), getattr(data, name)[chosen])
+        assert getattr(built, name).dtype == getattr(data, name).dtype
+    np.testing.assert_array_equal(built.masks_packed, data.masks_packed[frames])
+    np.testing.assert_array_equal(built.latents, data.latents[frames])
+
+
+def test_builder_reproduces_the_real_sequences(real, data):
+    """Bit for bit; the fourth video has no pedestrian that qualifies."""
+    folder = real(TEXTS)
+    built = build(kitti=folder)
+    assert len(built.seq_lengths) == 100
+    assert_like_real(built, data, [file.stem for file in folder.glob("*.txt")])
+
+
+def test_builder_from_id_maps(real, data, tmp_path):
+    """Id-map PNGs, written from the text, lead to the same sequences."""
+    lines = [line.split() for line in (real(TEXTS) / "0000.txt").read_text().splitlines()]
+    (tmp_path / "0000").mkdir()
+    for frame in range(1 + max(int(line[0]) for line in lines)):
+        ids = np.zeros((int(lines[0][3]), int(lines[0][4])), np.uint16)
+        for _, track, _, height, width, rle in (line for line in lines if int(line[0]) == frame):
+            ids[_mots.decode(rle, int(height), int(width))] = int(track)
+        Image.fromarray(ids).save(tmp_path / "0000" / f"{frame:06d}.png", compress_level=1)
+    assert_like_real(build(kitti=tmp_path), data, ["0000"])
+    both = build(kitti=tmp_path, mots=tmp_path)
+    assert both.source.tolist() == ["kitti"] * 3 + ["mots"] * 3
+
+
+@pytest.mark.parametrize(
+    ("content", "match"),
+    [
+        ("", "no annotations"),
+        ("0 2001 2 375 1242", "line 1: expected"),
+        ("zero 2001 2 375 1242 abc", "line 1: expected"),
+        ("0 2001 2 375 1242 abc", "line 1: rle must"),
+        ("0 2001 2 64 64 PP4\n1 2001 2 64 65 PP4", "line 2: expected"),
+        ("0 99999 2 64 64 PP4", "line 1: expected"),
+        ("0 2001 2 0 0 PP4", "line 1: expected"),
+        ("0 2001 2 64 64 PP4", "no pedestrian"),
+        ("0 2001 2 640 480 PP\\9", "as wide as high"),
+    ],
+)
+def test_builder_refuses_bad_text(tmp_path, content, match):
+    (tmp_path / "0000.txt").write_text(content)
+    with pytest.raises(InputError, match=match):
+        build(kitti=tmp_path)
+
+
+def test_builder_refuses_bad_folders(tmp_path):
+    with pytest.raises(InputError, match="got neither"):
+        build()
+    with pytest.raises(InputError, match="kitti must be a folder"):
+        build(kitti=tmp_path / "none")
+    with pytest.raises(InputError, match="mots must be a folder of text files or of subfolders"):
+        build(mots=tmp_path)
+    (tmp_path / "0000").mkdir()
+    file = tmp_path / "0000" / "000000.png"
+    file.write_bytes(b"no image")
+    with pytest.raises(InputError, match="damaged or not a PNG"):
+        build(mots=tmp_path)
+    Image.fromarray(np.zeros((70, 70, 3), np.uint8)).save(file)
+    with pytest.raises(InputError, match="grey 16-bit"):
+        build(mots=tmp_path)
+    whole = tmp_path / "whole.png"
+    Image.fromarray(np.random.default_rng(0).integers(0, 9, (99, 99), np.uint16)).save(whole)
+    file.write_bytes(whole.read_bytes()[:3000])
+    with pytest.raises(InputError, match="damaged"):
+        build(mots=tmp_path)
+
+
+def test_published_statistics(data):
+    numbers = check(data)
+    assert (numbers["sequences"], numbers["frames"], numbers["pairs"]) == (2120, 84626, 82506)
+    found = [round(numbers[f"kurtosis_{name}"], 2) for name in ("area", "x", "y")]
+    assert found == [68.92, 38.50, 65.39]
+
+
+def test_published_mean_time_between_the_frames_of_a_pair(data):
+    """0.05 s and 0.15 s; KITTI was filmed at 10 frames/s, MOTSChallenge at 30 and (0005) 14."""
+    rate = np.where(data.source == "kitti", 10, np.where(data.video == "0005", 14, 30))
+    rate = np.repeat(rate, data.seq_lengths)
+    for max_lag, seconds in ((1, 0.05), (5, 0.15)):
+        i, j = data.pairs(max_lag, 100_000, rng=0)
+        assert np.mean((j - i) / rate[i]) == pytest.approx(seconds, abs=0.005)
+
+
+def test_check_notices_latents_of_other_masks():
+    data = toy(3, 4)
+    assert check(data)["pairs"] == 5
+    wrong = KittiMasks(**{**vars_of(data), "latents": data.latents + 1})
+    with pytest.raises(InputError, match="7 of 7"):
+        check(wrong)
+    assert check(toy(1))["kurtosis_x"] == 0.0
+
+
+def vars_of(data):
+    return {name: getattr(data, name).copy() for name in KittiMasks.__dataclass_fields__}
+
+
+def test_frames_and_latents_agree_with_a_direct_computation():
+    data = toy(4)
+    masks = data.frames([2, 0])
+    assert masks.shape == (2, 64, 64)
+    assert masks.dtype == np.uint8
+    np.testing.assert_array_equal(np.packbits(masks[0]), data.masks_packed[2])
+    y, x = np.nonzero(masks[1])
+    np.testing.assert_allclose(data.latents[0], [y.mean(), x.mean(), len(y)], rtol=1e-6)
+    for bad in ([4], [-1], [0.5], [[0]]):
+        with pytest.raises(InputError, match="indices must"):
+            data.frames(bad)
+
+
+def test_pairs_have_the_stated_law():
+    """Exact frequencies over (i, j), by chi-square, with clipping at the end of a sequence."""
+    from scipy.stats import chisquare
+
+    data = toy(1, 4, 2, 1, 6)
+    expected = {}
+    start = 0
+    for length in (1, 4, 2, 1, 6):
+        for i in range(start, start + length - 1):
+            for step in (1, 2, 3):
+                pair = i, min(i + step, start + length - 1)
+                expected[pair] = expected.get(pair, 0) + 1 / (9 * 3)
+        start += length
+    i, j = data.pairs(3, 50_000, np.random.default_rng(0))
+    found = dict.fromkeys(expected, 0)
+    for pair in zip(i.tolist(), j.tolist(), strict=True):
+        found[pair] += 1  # KeyError: an impossible pair
+    assert chisquare(list(found.values()), np.array(list(expected.values())) * 50_000).pvalue > 1e-3
+
+
+def test_pairs_are_repeatable_and_refuse_the_impossible():
+    data = toy(3, 5)
+    for a, b in zip(data.pairs(2, 50, 7), data.pairs(2, 50, np.random.default_rng(7)), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert len(data.pairs(4, 10, 0)[0]) == 10
+    with pytest.raises(InputError, match="max_lag must be at most 4"):
+        data.pairs(5, 10, 0)
+    with pytest.raises(InputError, match="max_lag must be a whole number"):
+        data.pairs(0, 10, 0)
+    with pytest.raises(InputError, match="n must"):
+        data.pairs(1, 0, 0)
+    with pytest.raises(InputError, match="at least 2 frames"):
+        toy(1, 1).pairs(1, 10, 0)
+
+
+def test_read_only():
+    data = toy(3)
+    with pytest.raises(AttributeError):
+        data.latents = None
+    with pytest.raises(ValueError, match="read-only"):
+        data.latents[0] = 0
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("masks_packed", np.zeros((7, 511), np.uint8)),
+        ("masks_packed", np.zeros((7, 512), np.int64)),
+        ("latents", np.zeros((6, 3), np.float32)),
+        ("latents", np.full((7, 3), np.nan, np.float32)),
+        ("seq_lengths", np.array([3, 5])),
+        ("seq_lengths", np.array([0, 7])),
+        ("seq_lengths", np.array([3.0, 4.0])),
+        ("window", np.zeros(3, np.int8)),
+    ],
+)
+def test_inconsistent_arrays_are_named(tmp_path, name, value):
+    arrays = {**vars_of(toy(3, 4)), name: value}
+    with pytest.raises(InputError, match=name):
+        KittiMasks(**arrays)
+    np.savez(tmp_path / "a.npz", **arrays)
+    with pytest.raises(InputError, match=f"a.npz: {name}"):
+        load(tmp_path / "a.npz")
+
+
+def test_save_and_load(tmp_path):
+    data = toy(3, 4)
+    data.save(tmp_path / "new" / "a.npz")
+    assert [file.name for file in (tmp_path / "new").iterdir()] == ["a.npz"]
+    with pytest.raises(InputError, match="cannot write"):
+        data.save(tmp_path / "new")
+    again = load(tmp_path / "new" / "a.npz")
+    for name, value in vars_of(data).items():
+        np.testing.assert_array_equal(getattr(again, name), value)
+
+
+def test_damaged_and_foreign_archives(tmp_path, monkeypatch):
+    toy(30, 40).save(tmp_path / "a.npz")
+    whole = (tmp_path / "a.npz").read_bytes()
+    bad = tmp_path / "bad.npz"
+    damaged = bytearray(whole)
+    damaged[2000:2100] = bytes(100)
+    for content in (whole[: len(whole) // 2], whole[:-10], bytes(damaged), b"", b"hello", b"PK"):
+        bad.write_bytes(content)
+        with pytest.raises(InputError, match=r"bad\.npz"):
+            load(bad)
+    np.savez(bad, latents=np.zeros(3))
+    with pytest.raises(InputError, match=r"missing: .*masks_packed"):
+        load(bad)
+    with zipfile.ZipFile(bad, "w") as archive:
+        archive.writestr("latents.npy", b"")
+    with pytest.raises(InputError, match="must hold the arrays"):
+        load(bad)
+    objects = {**vars_of(toy(3)), "video": np.array([{"a": 1}], object)}
+    np.savez(bad, **objects)
+    with pytest.raises(InputError, match=r"bad\.npz"):
+        load(bad)
+    with pytest.raises(InputError, match="cannot read"):
+        load(tmp_path / "none.npz")
+    monkeypatch.setenv("IDENTICA_DATA", str(tmp_path))
+    with pytest.raises(InputError, match="identica data kitti-masks build"):
+        load()
+
+
+def test_original_pickle(tmp_path):
+    data = toy(3, 4)
+    masks = [data.frames(range(3)).astype(bool), data.frames(range(3, 7)).astype(bool)]
+    latents = [data.latents[:3], data.latents[3:]]
+    path = tmp_path / "kitti_peds_v2.pickle"
+    boxed = np.empty(2, object)
+    boxed[:] = masks
+    for content in (
+        {"pedestrians": masks, "pedestrians_latents": latents},
+        {"pedestrians": [m * np.uint8(255) for m in masks], "pedestrians_latents": latents},
+        {"pedestrians": tuple(list(m) for m in masks), "pedestrians_latents": tuple(latents)},
+        {b"pedestrians": masks, b"pedestrians_latents": latents},
+        {"pedestrians": boxed},
+    ):
+        for protocol in (2, 4, 5):
+            path.write_bytes(pickle.dumps(content, protocol))
+            found = load(path)
+            np.testing.assert_array_equal(found.masks_packed, data.masks_packed)
+            np.testing.assert_array_equal(found.latents, data.latents)
+            assert found.seq_lengths.tolist() == [3, 4]
+            assert found.source.tolist() == ["", ""]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        [],
+        {"cars": []},
+        {"pedestrians": []},
+        {"pedestrians": [np.zeros((3, 64, 63), bool)]},
+        {"pedestrians": [np.arange(4096).reshape(1, 64, 64)]},
+        {"pedestrians": ["text"]},
+        {"pedestrians": 3},
+        {"pedestrians": [np.ones((3, 64, 64), bool)], "pedestrians_latents": [np.zeros((2, 3))]},
+        {"pedestrians": [np.ones((3, 64, 64), bool)], "pedestrians_latents": []},
+    ],
+)
+def test_other_pickles_say_what_is_expected(tmp_path, content):
+    path = tmp_path / "other.pickle"
+    path.write_bytes(pickle.dumps(content))
+    with pytest.raises(InputError, match=r"other\.pickle: expected a dict with 'pedestrians'"):
+        load(path)
+
+
+def test_picture_shows_frames_in_order():
+    data = toy(12)
+    sheet = picture(data, rows=1, columns=12)
+    assert sheet.shape == (68, 12 * 66 + 2)
+    for k in range(12):
+        cell = sheet[2:66, 2 + 66 * k : 66 + 66 * k]
+        np.testing.assert_array_equal(cell, data.frames([k])[0] * np.uint8(255))
+    assert picture(toy(1, 3), rows=8).shape[0] == 2 * 66 + 2
