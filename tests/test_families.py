@@ -223,3 +223,26 @@ def test_uniform_ignores_the_centre_and_has_the_density_of_the_space():
 def test_bad_input_is_named(make, named):
     with pytest.raises(InputError, match=named):
         make()
+
+
+@pytest.mark.parametrize("space", [Euclidean(3), Box(3, -1.0, 0.5), Sphere(3, radius=2.0)], ids=str)
+@pytest.mark.parametrize("family", [*COORDINATEWISE, VonMisesFisher(7.0)], ids=str)
+def test_other_devices_draw_from_the_same_law(space, family):
+    """The way for other devices, run here on the CPU, against the compiled one."""
+    if not family.supports(space):
+        pytest.skip(f"{family} is not defined on {space}")
+    centre = centres(space, 1, torch.float64).expand(20_000, 3)
+    ours = family.sample(space, centre, generator=0)
+    theirs = family._by_rejection(space, centre, torch.Generator().manual_seed(1))
+    assert space.contains(theirs).all()
+    for i in range(3):
+        assert stats.ks_2samp(ours[:, i].numpy(), theirs[:, i].numpy()).pvalue > 1e-4
+
+
+def test_draws_of_rows_and_coordinates_are_independent():
+    centre = torch.zeros(50_000, 4, dtype=torch.float64)
+    z = Laplace(1.0).sample(Euclidean(4), centre, generator=0).numpy()
+    correlation = np.corrcoef(np.hstack([z[:-1], z[1:], np.abs(z[:-1]), np.abs(z[1:])]).T)
+    np.fill_diagonal(correlation, 0)
+    # |z| of a coordinate is uncorrelated with its sign and with every other coordinate
+    assert np.abs(correlation).max() < 5 / math.sqrt(50_000)

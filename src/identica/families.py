@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from identica import _draws
 from identica._check import InputError, nonnegative, positive
 from identica._random import as_generator
 from identica.spaces import Box, Euclidean, Product, Space, Sphere
@@ -134,7 +135,8 @@ class VonMisesFisher(Family):
     codes by κ⟨a, b⟩, so codes on a sphere of radius r with temperature τ imply the concentration
     κ r²/τ.
 
-    Drawn by rejection of the cosine (Wood, "Simulation of the von Mises Fisher distribution", 1994).
+    On other devices than the CPU it is drawn by rejection of the cosine (Wood, "Simulation of the von
+    Mises Fisher distribution", 1994).
     """
 
     kappa: float
@@ -155,6 +157,11 @@ class VonMisesFisher(Family):
 
     def _sample(self, space: Space, centre: Tensor, generator: torch.Generator) -> Tensor:
         assert isinstance(space, Sphere)
+        if _draws.can_draw(centre):
+            return _draws.von_mises_fisher(self.kappa, space, centre, generator)
+        return self._by_rejection(space, centre, generator)
+
+    def _by_rejection(self, space: Sphere, centre: Tensor, generator: torch.Generator) -> Tensor:
         gap = self._one_minus_cosine(centre, generator)
         side = torch.randn(
             centre.shape, generator=generator, dtype=centre.dtype, device=centre.device
@@ -259,6 +266,11 @@ class _Coordinatewise(Family):
         return isinstance(space, (Sphere, Box, Euclidean))
 
     def _sample(self, space: Space, centre: Tensor, generator: torch.Generator) -> Tensor:
+        if _draws.can_draw(centre):
+            return _draws.coordinatewise(self._beta, self._lambda, space, centre, generator)
+        return self._by_rejection(space, centre, generator)
+
+    def _by_rejection(self, space: Space, centre: Tensor, generator: torch.Generator) -> Tensor:
         if isinstance(space, Box):
             return self._truncated(space, centre, generator)
         return space.project(centre + self._noise(centre, generator))

@@ -23,6 +23,13 @@ class Pairs(NamedTuple):
     x_pos: Tensor
 
 
+class Labelled(NamedTuple):
+    """A batch with its answers: latents z (N×n) and observations x (N×m)."""
+
+    z: Tensor
+    x: Tensor
+
+
 class GenerativeProcess:
     """z ~ p(z), z̃ ~ p(z̃ | z), x = g(z), x̃ = g(z̃).
 
@@ -98,3 +105,16 @@ class GenerativeProcess:
         z = self.latents(size, generator=source, dtype=dtype, device=device)
         z_pos = self.positives(z, generator=source)
         return Pairs(z, z_pos, self.mixing(z), self.mixing(z_pos))
+
+    @torch.no_grad()
+    def labelled(
+        self,
+        size: int,
+        *,
+        generator: torch.Generator | int,
+        dtype: torch.dtype = torch.float32,
+        device: Device = "cpu",
+    ) -> Labelled:
+        """`size` observations with their latents, for supervised training."""
+        z = self.latents(size, generator=generator, dtype=dtype, device=device)
+        return Labelled(z, self.mixing(z))

@@ -18,7 +18,7 @@ from identica._check import InputError, count, nonnegative, one_of, positive
 from identica._files import make_folder, write_text
 from identica._random import as_generator
 from identica.encoders import Head
-from identica.process import Pairs
+from identica.process import Labelled, Pairs
 
 CHECKPOINT, METRICS, WEIGHTS = "checkpoint.safetensors", "metrics.jsonl", "model.safetensors"
 
@@ -95,8 +95,8 @@ class Supervised(nn.Module):
         super().__init__()
         self.model = model
 
-    def forward(self, pairs: Pairs) -> Tensor:
-        return nn.functional.mse_loss(self.model(pairs.x), pairs.z)
+    def forward(self, batch: Pairs | Labelled) -> Tensor:
+        return nn.functional.mse_loss(self.model(batch.x), batch.z)
 
 
 @dataclass

@@ -1,0 +1,126 @@
+"""One experiment of a table: a row, a kind (identity, supervised or contrastive) and a seed."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from identica.encoders import MLP, BoxHead, ContrastiveModel, make_head
+from identica.losses import InfoNCE
+from identica.metrics import linear_r2, mcc
+from identica.mixing import InvertibleMLP
+from identica.process import GenerativeProcess
+from identica.spaces import Box
+from identica.studies.presets import Preset
+from identica.studies.tables import Row
+from identica.training import Contrastive, History, Sampler, Supervised, train
+
+HELD_OUT = 16_384
+
+
+def make_process(row: Row, seed: int) -> GenerativeProcess:
+    """The true process of a row, with its own mixing for each seed."""
+    mixing = InvertibleMLP(row.space.dim, seed=seed)
+    return GenerativeProcess(row.space, row.marginal, row.conditional, mixing)
+
+
+def make_model(row: Row, preset: Preset, seed: int) -> ContrastiveModel:
+    """The model of a row, untrained."""
+    n = row.space.dim
+    head = None
+    if isinstance(row.model_space, Box):
+        head = BoxHead(row.model_space, learnable=True, start=preset.bound, lr=preset.bound_lr)
+    encoder = MLP(n, n, preset.hidden, seed=seed)
+    return ContrastiveModel(row.model_space, row.model, encoder, head=head)
+
+
+def make_loss(row: Row, preset: Preset) -> InfoNCE:
+    """The loss of a row. The anchor counts among its own negatives, as published: off the sphere
+    that fixes the scale of the solution, on it it hardly matters."""
+    return InfoNCE(
+        row.model, self_negative=True, negatives=preset.negatives, symmetric=preset.symmetric
+    )
+
+
+def supervised_network(row: Row, preset: Preset, seed: int) -> nn.Module:
+    """A network of the same size that is told the factors; where the codes of the model live in the
+    factors' own space, so does its output."""
+    n = row.space.dim
+    encoder = MLP(n, n, preset.hidden, seed=seed)
+    if type(row.model_space) is not type(row.space):
+        return encoder
+    return nn.Sequential(encoder, make_head(row.space))
+
+
+def run(
+    row: Row,
+    kind: str,
+    seed: int,
+    preset: Preset,
+    *,
+    out: Path | None = None,
+    progress: str | None = None,
+) -> tuple[dict[str, Any], History]:
+    """Train and score one experiment; the result as in result.json, and the history of training."""
+    process = make_process(row, seed)
+    # batches come from even seeds, so that the held-out samples are never drawn in training
+    z = process.latents(HELD_OUT, generator=2 * seed + 1)
+    x = process.mixing(z)
+
+    def scores(codes: Tensor) -> dict[str, float]:
+        return {"r2": linear_r2(z, codes), "mcc": mcc(z, codes)}
+
+    if kind == "identity":
+        return {"scores": scores(x), "seconds": 0.0, "pairs": 0, "seed": seed}, History()
+    objective: nn.Module
+    sample: Sampler
+    if kind == "supervised":
+        model = supervised_network(row, preset, seed)
+        objective, sample, training = Supervised(model), process.labelled, preset.supervised
+    else:
+        model = make_model(row, preset, seed)
+        objective, sample = Contrastive(model, make_loss(row, preset)), process.sample
+        training = preset.contrastive
+
+    @torch.no_grad()
+    def score() -> dict[str, float]:
+        return scores(model(x))
+
+    history = train(
+        objective, sample, training, seed=2 * seed, score=score, out=out, progress=progress
+    )
+    result = {
+        "scores": score(),
+        "seconds": history.last["seconds"],
+        "pairs": training.steps * training.batch,
+        "seed": seed,
+    }
+    return result, history
+
+
+def describe(row: Row, kind: str, seed: int, preset: Preset) -> dict[str, Any]:
+    """Everything that decides the result of an experiment, as plain data for config.json.
+
+    What does not matter is left out, so that rows with the same process share their identity and
+    supervised runs.
+    """
+    config: dict[str, Any] = {
+        "kind": kind,
+        "seed": seed,
+        "space": repr(row.space),
+        "marginal": repr(row.marginal),
+    }
+    if kind == "supervised":
+        config["output"] = repr(row.model_space)
+    if kind == "contrastive":
+        config["conditional"] = repr(row.conditional)
+        config |= {"model_space": repr(row.model_space), "model": repr(row.model)}
+    if kind != "identity":
+        settings = asdict(preset)
+        settings.pop("supervised" if kind == "contrastive" else "contrastive")
+        config["preset"] = settings
+    return config
