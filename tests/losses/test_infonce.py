@@ -192,6 +192,30 @@ def test_the_true_codes_reach_the_derived_optimum(kappa, optimum, symmetric):
     assert np.mean(losses) == pytest.approx(optimum, abs=4 * spread)
 
 
+@pytest.mark.parametrize("family", FAMILIES, ids=str)
+@pytest.mark.parametrize("self_negative", [True, False])
+@pytest.mark.parametrize("denominator", [True, False])
+def test_negatives_can_be_weighed_as_more(family, self_negative, denominator):
+    h, h_pos = codes()
+    loss = InfoNCE(
+        family,
+        0.6,
+        self_negative,
+        effective_negatives=601,
+        positive_in_denominator=denominator,
+    )
+    terms, a, b = [], h.numpy(), h_pos.numpy()
+    for i in range(7):
+        pos, own = (similarity(family, a[i], other[i]) / 0.6 for other in (b, a))
+        others = sum(math.exp(similarity(family, a[i], a[j]) / 0.6) for j in range(7) if j != i)
+        total = (600 if self_negative else 601) / 6 * others
+        total += math.exp(own) * self_negative + math.exp(pos) * denominator
+        terms.append(math.log(total) - pos)
+    assert loss(h, h_pos).item() == pytest.approx(np.mean(terms), rel=1e-12)
+    assert loss(h.float(), h_pos.float()).item() == pytest.approx(np.mean(terms), rel=1e-5)
+    assert torch.autograd.gradcheck(loss, (h.requires_grad_(), h_pos.requires_grad_()))
+
+
 def test_all_codes_alike_give_chance():
     h = torch.ones(9, 2)
     assert InfoNCE(Laplace(1.0))(h, h).item() == pytest.approx(math.log(9))

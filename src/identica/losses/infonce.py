@@ -26,6 +26,9 @@ class InfoNCE(nn.Module):
             code does. Off the sphere this fixes the scale of the solution.
         negatives: number of negatives per anchor, the next ones in the batch (in cyclic order, with
             the anchor itself first under `self_negative`); all by default.
+        effective_negatives: weigh the negatives other than the anchor itself as if there were this
+            many of them in all. A small batch then has the optimum of a large one, at the price of
+            noise; where `self_negative` fixes the scale of the solution, that scale depends on it.
         positive_in_denominator: keep the positive pair in the denominator.
         against: what the negatives are compared with: the "anchor" (ICML version) or the "positive"
             (workshop version).
@@ -46,6 +49,7 @@ class InfoNCE(nn.Module):
         self_negative: bool = False,
         negatives: int | None = None,
         *,
+        effective_negatives: int | None = None,
         positive_in_denominator: bool = True,
         against: str = "anchor",
         symmetric: bool = False,
@@ -58,6 +62,11 @@ class InfoNCE(nn.Module):
             )
         self.conditional, self.self_negative = conditional, bool(self_negative)
         self.negatives = None if negatives is None else count("negatives", negatives)
+        self.effective_negatives = (
+            None
+            if effective_negatives is None
+            else count("effective_negatives", effective_negatives, at_least=2)
+        )
         self.positive_in_denominator = bool(positive_in_denominator)
         self.against = one_of("against", against, ["anchor", "positive"])
         self.symmetric = bool(symmetric)
@@ -81,17 +90,22 @@ class InfoNCE(nn.Module):
     def _one_way(self, anchors: Tensor, positives: Tensor) -> Tensor:
         inverse_tau = (-self.log_tau).exp().to(anchors.dtype)
         similarity = self.conditional.similarity(anchors, positives) * inverse_tau
+        queries = anchors if self.against == "anchor" else positives
         first, number = window(len(anchors), self.self_negative, self.negatives)
+        beside = similarity if self.positive_in_denominator else None
+        log_weight = 0.0
+        if self.effective_negatives is not None:
+            if self.self_negative:  # of weight 1, beside the positive
+                own = self.conditional.similarity(queries, anchors) * inverse_tau
+                beside = own if beside is None else torch.logaddexp(beside, own)
+                first, number = first + 1, number - 1
+            others = self.effective_negatives - self.self_negative
+            log_weight = math.log(others / number)
+            beside = None if beside is None else beside - log_weight
         log_sum = mean_log_sum_exp(
-            self.conditional,
-            anchors if self.against == "anchor" else positives,
-            anchors,
-            similarity if self.positive_in_denominator else None,
-            inverse_tau,
-            first=first,
-            count=number,
+            self.conditional, queries, anchors, beside, inverse_tau, first=first, count=number
         )
-        return log_sum - similarity.mean()
+        return log_sum + log_weight - similarity.mean()
 
 
 def window(batch: int, self_negative: bool, negatives: int | None) -> tuple[int, int]:

@@ -42,7 +42,11 @@ def make_loss(row: Row, preset: Preset) -> InfoNCE:
     """The loss of a row. The anchor counts among its own negatives, as published: off the sphere
     that fixes the scale of the solution, on it it hardly matters."""
     return InfoNCE(
-        row.model, self_negative=True, negatives=preset.negatives, symmetric=preset.symmetric
+        row.model,
+        self_negative=True,
+        negatives=preset.negatives,
+        effective_negatives=preset.effective_negatives,
+        symmetric=preset.symmetric,
     )
 
 

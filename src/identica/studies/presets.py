@@ -22,6 +22,7 @@ class Preset:
         contrastive, supervised: how each is trained.
         symmetric: both members of a pair are anchors.
         negatives: negatives per anchor, all if None.
+        effective_negatives: how many they are weighed as, their own number if None.
         bound, bound_lr: where the learnt side of a box starts, and the rate of its logarithm.
     """
 
@@ -30,6 +31,7 @@ class Preset:
     supervised: Training
     symmetric: bool = False
     negatives: int | None = None
+    effective_negatives: int | None = None
     bound: float = 1.0
     bound_lr: float | None = None
 
