@@ -32,7 +32,7 @@ from identica import (
 from identica.metrics import linear_r2
 from identica.training import Contrastive, NonFiniteLossError, Supervised, make_optimizer
 
-OPTIMIZERS = ["soap", "adam"]
+OPTIMIZERS = ["soap", "muon", "adam"]
 
 
 def setup(seed=0):
@@ -230,8 +230,16 @@ def test_checkpoints_hold_nested_state(tmp_path):
     back = checkpoints.load(tmp_path / "c")
     assert back["a"][:2] == [1, None]
     assert torch.equal(back["a"][2][2], torch.arange(3))
-    assert back[5] == {"x": [True, 2.5, "s"]}
+    assert back[5] == {"x": (True, 2.5, "s")}
     assert back["none"] == []
+
+
+def test_checkpoints_keep_the_layout_in_memory(tmp_path):
+    tensors = [torch.rand(3, 4).T, torch.rand(2, 3, 4).permute(2, 0, 1), torch.tensor(1.0)]
+    checkpoints.save(tmp_path / "c", tensors)
+    for before, after in zip(tensors, checkpoints.load(tmp_path / "c"), strict=True):
+        assert torch.equal(before, after)
+        assert before.stride() == after.stride()
 
 
 def test_weights_go_out_and_come_back(tmp_path):

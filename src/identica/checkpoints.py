@@ -42,14 +42,17 @@ def load(path: Path) -> Any:
 def _take_out(value: Any, tensors: dict[str, Tensor]) -> Any:
     """The state as JSON, with tensors put aside under numbered names."""
     if isinstance(value, Tensor):
+        # the order of its axes in memory comes along: products of transposed matrices round otherwise
+        order = sorted(range(value.ndim), key=value.stride, reverse=True)
         name = f"t{len(tensors)}"
-        tensors[name] = value.detach().contiguous().clone()
-        return {"tensor": name}
+        tensors[name] = value.detach().permute(order).contiguous().clone()
+        return {"tensor": [name, order]}
     if isinstance(value, dict):
         # optimiser states have whole numbers as keys, which JSON would turn into strings
         return {"items": [[key, _take_out(item, tensors)] for key, item in value.items()]}
     if isinstance(value, (list, tuple)):
-        return {"list": [_take_out(item, tensors) for item in value]}
+        kind = "tuple" if isinstance(value, tuple) else "list"
+        return {kind: [_take_out(item, tensors) for item in value]}
     return {"value": value}
 
 
@@ -59,11 +62,14 @@ def _put_back(tree: Any, tensors: dict[str, Tensor]) -> Any:
         raise ValueError("unknown structure")
     match kind:
         case "tensor":
-            return tensors[content]
+            name, order = content
+            return tensors[name].permute([order.index(axis) for axis in range(len(order))])
         case "items":
             return {key: _put_back(item, tensors) for key, item in content}
         case "list":
             return [_put_back(item, tensors) for item in content]
+        case "tuple":
+            return tuple(_put_back(item, tensors) for item in content)
         case "value":
             return content
     raise ValueError(f"unknown structure {kind!r}")

@@ -208,12 +208,27 @@ def _soap(groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
     return SOAP(groups, weight_decay=0.0, precondition_frequency=10)
 
 
+def _muon(groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
+    """Muon for the matrices, Adam at a tenth of the rate for the rest."""
+    from pytorch_optimizer import Muon
+
+    split = []
+    for group in groups:
+        for matrices in (True, False):
+            params = [p for p in group["params"] if (p.ndim == 2) == matrices]
+            lr = group["lr"] if matrices else group["lr"] / 10
+            if params:
+                split.append({"params": params, "lr": lr, "peak": lr, "use_muon": matrices})
+    return Muon(split)
+
+
 def _adam(groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
     return torch.optim.Adam(groups)
 
 
 OPTIMIZERS: dict[str, Callable[[list[dict[str, Any]]], torch.optim.Optimizer]] = {
     "soap": _soap,
+    "muon": _muon,
     "adam": _adam,
 }
 
