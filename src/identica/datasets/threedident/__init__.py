@@ -1,0 +1,29 @@
+"""3DIdent: a teapot whose position, rotation and colours are the latents, drawn by a ray caster."""
+
+from identica.datasets.threedident.raycaster import render
+from identica.datasets.threedident.scene import (
+    FACTORS,
+    SCENE,
+    Area,
+    Camera,
+    Frames,
+    Scene,
+    Spot,
+    Sun,
+    latents,
+    place,
+)
+
+__all__ = [
+    "FACTORS",
+    "SCENE",
+    "Area",
+    "Camera",
+    "Frames",
+    "Scene",
+    "Spot",
+    "Sun",
+    "latents",
+    "place",
+    "render",
+]

@@ -1,0 +1,173 @@
+"""The scene of 3DIdent as plain data, and how the ten latents place and colour it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import cos, pi, radians, sin
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from identica._check import InputError, as_matrix
+
+SIDE = 4.44212  # the largest side of the teapot
+
+FACTORS = (
+    "x",
+    "y",
+    "z",
+    "rotation_x",
+    "rotation_y",
+    "rotation_z",
+    "spot_angle",
+    "object_hue",
+    "spot_hue",
+    "ground_hue",
+)
+
+
+class Camera(NamedTuple):
+    """A pinhole camera that looks at the origin, z upwards."""
+
+    x: float = 8.0
+    y: float = 0.0
+    z: float = 8.0
+    field_of_view: float = 1.2405
+
+
+class Sun(NamedTuple):
+    """White light from straight above."""
+
+    strength: float = 0.5  # irradiance of a surface that faces it
+    sine: float = sin(0.19934 / 2)  # of half its angular size
+
+
+class Area(NamedTuple):
+    """A white square in the air, facing down, over the origin."""
+
+    radiance: float = 12.5
+    side: float = 1.0
+    height: float = 7.0
+
+
+class Spot(NamedTuple):
+    """A coloured spotlight on an arc over the scene, aimed at the object."""
+
+    intensity: float = 3000 / (4 * pi)
+    radius: float = 0.5
+    cosine: float = cos(radians(35 / 2))  # of half the cone's angle
+    blend: float = 0.1  # soft share of the cone, counted in cosines
+    orbit: float = 4.0
+    height: float = 6.0 + SIDE
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Everything that no latent moves. ``replace(Scene(), spot=Spot(intensity=0))`` has no spotlight."""
+
+    camera: Camera = field(default=Camera())
+    sun: Sun = field(default=Sun())
+    area: Area = field(default=Area())
+    spot: Spot = field(default=Spot())
+    ground: float = -SIDE  # height of the ground
+    reach: float = 3.0  # positions go this far to each side
+    lift: float = SIDE / 2  # height of the object at z = 0
+    turn: float = pi / 2  # angles go this far to each side
+    hues: float = 0.25  # hues go this far to each side of red
+    saturation: tuple[float, float, float] = (1.0, 0.8, 0.6)  # object, spotlight, ground
+
+
+SCENE = Scene()
+
+
+class Frames(NamedTuple):
+    """What the latents decide, for N images; all vectors in world coordinates."""
+
+    position: NDArray[np.float64]  # N×3, of the object
+    rotation: NDArray[np.float64]  # N×3×3, object to world
+    spot: NDArray[np.float64]  # N×3, where the spotlight is
+    aim: NDArray[np.float64]  # N×3, where it points, unit length
+    object_rgb: NDArray[np.float64]  # N×3, linear
+    spot_rgb: NDArray[np.float64]
+    ground_rgb: NDArray[np.float64]
+
+
+def latents(**factors: Any) -> NDArray[np.float64]:
+    """N×10 raw latents of which only the named factors vary; all others are 0.
+
+    Each factor of :data:`FACTORS` is a number or N numbers in [-1, 1].
+
+    >>> latents(x=[-1, 1], spot_hue=0.5)
+    array([[-1. ,  0. ,  0. ,  0. ,  0. ,  0. ,  0. ,  0. ,  0.5,  0. ],
+           [ 1. ,  0. ,  0. ,  0. ,  0. ,  0. ,  0. ,  0. ,  0.5,  0. ]])
+    """
+    unknown = sorted(set(factors) - set(FACTORS))
+    if unknown:
+        raise InputError(f"factors must be among {', '.join(FACTORS)}; got {', '.join(unknown)}")
+    try:
+        columns = np.broadcast_arrays(
+            *(np.atleast_1d(np.asarray(factors.get(name, 0.0), float)) for name in FACTORS)
+        )
+    except ValueError as error:
+        raise InputError(f"factors must be numbers or as many numbers each: {error}") from None
+    return check_latents(np.stack(columns, axis=1))
+
+
+def check_latents(raw_latents: Any) -> NDArray[np.float64]:
+    """N×10 floats in [-1, 1], or an :class:`InputError`."""
+    matrix = as_matrix("raw_latents", raw_latents, rows=0)
+    if matrix.shape[1] != len(FACTORS):
+        raise InputError(
+            f"raw_latents must have {len(FACTORS)} columns ({', '.join(FACTORS)}), "
+            f"got shape {matrix.shape}"
+        )
+    outside = np.abs(matrix).max(axis=1, initial=0) > 1
+    if outside.any():
+        row = int(np.argmax(outside))
+        raise InputError(
+            f"raw_latents must lie in [-1, 1]: {int(outside.sum())} of {len(matrix)} rows do not, "
+            f"the first is row {row}: {matrix[row].round(4).tolist()}"
+        )
+    return np.ascontiguousarray(matrix)
+
+
+def place(raw_latents: Any, scene: Scene = SCENE) -> Frames:
+    """Positions, rotations and colours for N×10 raw latents in [-1, 1].
+
+    >>> frames = place(latents(x=1))
+    >>> frames.position, frames.object_rgb
+    (array([[3.     , 0.     , 2.22106]]), array([[1., 0., 0.]]))
+    """
+    r = check_latents(raw_latents)
+    position = scene.reach * r[:, :3] + [0, 0, scene.lift]
+    angle = scene.turn * r[:, 6]
+    spot = np.stack(
+        [
+            scene.spot.orbit * np.sin(angle),
+            scene.spot.orbit * np.cos(angle),
+            np.full(len(r), scene.spot.height),
+        ],
+        axis=1,
+    )
+    aim = position - spot
+    aim /= np.linalg.norm(aim, axis=1, keepdims=True)
+    colours = (hue_to_rgb(scene.hues * r[:, 7 + k], scene.saturation[k]) for k in range(3))
+    return Frames(position, euler_xyz(scene.turn * r[:, 3:6]), spot, aim, *colours)
+
+
+def hue_to_rgb(hue: NDArray[np.float64], saturation: float) -> NDArray[np.float64]:
+    """N×3 colours of value 1; the hue is wrapped to [0, 1), where 0 is red and 1/3 is green."""
+    k = (6 * hue[:, None] + [5, 3, 1]) % 6
+    return np.asarray(1 - saturation * np.minimum(k, 4 - k).clip(0, 1))
+
+
+def euler_xyz(angles: NDArray[np.float64]) -> NDArray[np.float64]:
+    """N×3×3 rotations by N×3 angles: about x first, then y, then z."""
+    (cx, cy, cz), (sx, sy, sz) = np.cos(angles).T, np.sin(angles).T
+    rows = [
+        [cz * cy, cz * sy * sx - sz * cx, cz * sy * cx + sz * sx],
+        [sz * cy, sz * sy * sx + cz * cx, sz * sy * cx - cz * sx],
+        [-sy, cy * sx, cy * cx],
+    ]
+    return np.moveaxis(np.array(rows), -1, 0).copy()
