@@ -6,12 +6,14 @@ a few queries at a time through similarities, exponentials and gradients while t
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,11 +25,12 @@ from torch.autograd.function import once_differentiable
 from identica._check import InputError, positive
 from identica._check import count as whole
 
-F = TypeVar("F", bound=Callable[..., Any])
 Array = NDArray[Any]
 
 ROWS = 4  # queries that share a sweep over the keys; the inner loops are written out for four
 BLOCK = 1024  # keys per inner loop, so that ROWS × BLOCK similarities stay in the nearest cache
+PARTS = 4  # of the work for each thread, as long as they need no more than
+SUMS = 1 << 24  # numbers for sums over queries
 SLICE = 1 << 15  # pairs below which a second thread is not worth its start
 PRECISE = 32.0  # similarities beyond this are computed again in float64
 OUTSIDE = -3e38  # similarity of a key outside the window: finite, but its exponential is exactly 0
@@ -68,12 +71,12 @@ def mean_log_sum_exp(
     >>> mean_log_sum_exp(codes, codes, None, torch.tensor(1.0), p=1, first=1, count=1)
     tensor(-2.)
     """
-    _check(queries, keys, positives, scale, p, count)
+    _check(queries, keys, positives, scale, p, first, count)
     tensors = (queries, keys, positives, scale)
     if torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in tensors):
-        value: Tensor = _MeanLogSumExp.apply(*tensors, p, first, count)
-        return value
-    return _evaluate(*tensors, p, first, count, gradient=False)[0]
+        return _MeanLogSumExp.apply(*tensors, p, first, count)  # type: ignore[no-untyped-call]
+    value, *_ = _evaluate(*tensors, p, first, count, gradient=False)
+    return value
 
 
 class _MeanLogSumExp(torch.autograd.Function):
@@ -91,7 +94,13 @@ class _MeanLogSumExp(torch.autograd.Function):
 
 
 def _check(
-    queries: Tensor, keys: Tensor, positives: Tensor | None, scale: Tensor, p: Any, count: int
+    queries: Tensor,
+    keys: Tensor,
+    positives: Tensor | None,
+    scale: Tensor,
+    p: float | None,
+    first: int,
+    count: int,
 ) -> None:
     for name, x, ndim in (("queries", queries, 2), ("keys", keys, 2), ("positives", positives, 1)):
         if x is None:
@@ -112,6 +121,7 @@ def _check(
     positive("scale", scale.item())
     if p is not None:
         positive("p", p)
+    whole("first", first, at_least=-sys.maxsize)
     if whole("count", count) > len(keys):
         raise InputError(f"count must be at most the number of keys, {len(keys)}, got {count}")
 
@@ -126,7 +136,7 @@ def _evaluate(
     count: int,
     *,
     gradient: bool,
-) -> tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor]:
+) -> tuple[Any, ...]:
     """The value and its gradients in queries, keys, positives and scale (zeros unless asked for)."""
     (a, n), size, factor = queries.shape, len(keys), scale.item()
     rows, width = -(-a // ROWS) * ROWS, n + n % 2  # zeros fill up the last rows and an odd column
@@ -137,38 +147,47 @@ def _evaluate(
     plus = np.full(a, -np.inf, np.float32)
     if positives is not None:
         plus[:] = positives.detach().numpy()
-    # No similarity of a row exceeds its reach; distances need no such bound, having one sign.
-    reach = np.linalg.norm(q, axis=1) * (np.linalg.norm(k, axis=0).max() if p is None else 0)
+    if not (np.isfinite(q).all() and np.isfinite(k).all() and (plus < np.inf).all()):
+        inputs = (queries, keys, positives, scale)
+        nan = (None if x is None else torch.full_like(x, torch.nan) for x in inputs)
+        return queries.new_tensor(torch.nan), *nan
+    # What the terms of a dot product may reach before they cancel; distances have one sign.
+    reach = np.zeros(a, np.float32)
+    if p is None:
+        reach[:] = (queries.detach().norm(dim=1) * keys.detach().norm(dim=1).max()).numpy()
 
-    threads = max(1, min(torch.get_num_threads(), rows // ROWS, a * count // SLICE))
-    edges = [rows // ROWS * t // threads * ROWS for t in range(threads + 1)]
+    # More parts than threads, so that a slow thread holds up little. Each part has its own sum for
+    # the keys, so that who did what leaves no trace in the result.
+    threads = max(1, min(torch.get_num_threads(), a * count // SLICE))
+    parts = threads if threads == 1 else max(threads, min(PARTS * threads, SUMS // k.size))
+    parts = min(parts, rows // ROWS)
+    edges = [rows // ROWS * t // parts * ROWS for t in range(parts + 1)]
     dq, dplus = np.zeros_like(q), np.zeros_like(plus)
-    dk = np.zeros((threads, *k.shape) if gradient else (threads, 0, 0), np.float32)
+    dk = np.zeros((parts, *k.shape) if gradient else (parts, 0, 0), np.float32)
+    sums = np.zeros((parts, 2))
     kernel = _kernel(DOT if p is None else int(p) if p in (1, 2, 3) else OTHER)
+    power, window, ticket = float(p or 0), (first % size, count), itertools.count()
 
-    def run(t: int) -> tuple[float, float]:
-        window, power = (first % size, count), 0.0 if p is None else float(p)
-        part = (edges[t], edges[t + 1])
-        sums: tuple[float, float] = kernel(
-            q, k, plus, reach, factor, power, window, part, gradient, dq, dk[t], dplus
-        )
-        return sums
+    def work() -> None:
+        while (t := next(ticket)) < parts:
+            part = (edges[t], edges[t + 1])
+            sums[t] = kernel(
+                q, k, plus, reach, factor, power, window, part, gradient, dq, dk[t], dplus
+            )
 
-    if np.isfinite(q).all() and np.isfinite(k).all() and (plus < np.inf).all():
-        others = [_pool().submit(run, t) for t in range(1, threads)]
-        sums = [run(0), *(other.result() for other in others)]
-    else:
-        sums = [(math.nan, math.nan)]
-        for x in (dq, dk, dplus):
-            x.fill(math.nan)
-
+    helpers = [_pool().submit(work) for _ in range(threads - 1)]
+    work()
+    for helper in helpers:
+        if not helper.cancel():  # nothing is left for one that has not begun
+            helper.result()
+    value, derivative = sums.sum(axis=0) / a
     slope = factor / a * (1 if p is None else -p)
     return (
-        torch.tensor(sum(value for value, _ in sums) / a, dtype=queries.dtype),
+        torch.tensor(value, dtype=queries.dtype),
         torch.from_numpy(dq[:a, :n] * np.float32(slope)),
         torch.from_numpy(dk.sum(axis=0)[:n].T * np.float32(slope)),
         None if positives is None else torch.from_numpy(dplus / np.float32(a)),
-        torch.tensor(sum(raw for _, raw in sums) / a, dtype=scale.dtype),
+        torch.full_like(scale, derivative),
     )
 
 
@@ -184,12 +203,12 @@ if hasattr(os, "register_at_fork"):  # a forked child inherits the pool but not 
 
 # --- compiled code ---------------------------------------------------------------------------------
 
-
-def _compiled(function: F) -> F:
-    # Only what vectorised sums and fused multiply-adds need: infinities keep their meaning.
-    fast = {"reassoc", "contract", "nsz", "arcp"}
-    compiled: F = njit(fastmath=fast, error_model="numpy", nogil=True, cache=True)(function)
-    return compiled
+# Only what vectorised sums and fused multiply-adds need; infinities keep their meaning.
+_compiled = njit(
+    fastmath={"reassoc", "contract", "nsz", "arcp"}, error_model="numpy", nogil=True, cache=True
+)
+# The same for formulas that depend on their order.
+_compiled_in_order = njit(fastmath={"contract"}, error_model="numpy", nogil=True, cache=True)
 
 
 @cache
@@ -211,9 +230,10 @@ def _kernel(kind: int) -> Callable[..., Any]:
         dkeys: Array,
         dpositives: Array,
     ) -> tuple[float, float]:
-        """Go through the queries of a part, ROWS at a time; exponentials are powers of 2.
+        """Go through the queries of a part, ROWS at a time, with powers of 2 as exponentials.
 
-        Returns the sum of their log-sum-exps and its derivative in the scale; adds to the others.
+        Returns the sum of their log-sum-exps and its derivative in the scale; writes the other
+        derivatives, times their number and, for queries and keys, over scale or −scale·p.
         """
         size, (first, count) = keys.shape[1], window
         everything = count + ROWS > size
@@ -222,7 +242,7 @@ def _kernel(kind: int) -> Callable[..., Any]:
         raw64 = np.empty((ROWS, length), np.float64)
         weights = np.empty((ROWS, length), np.float32)
         best = np.empty(ROWS)
-        unit, unit32 = scale * LOG2E, np.float32(scale * LOG2E)
+        unit = scale * LOG2E
         total = derivative = 0.0
         for row in range(part[0], part[1], ROWS):
             live = min(ROWS, len(positives) - row)
@@ -247,12 +267,13 @@ def _kernel(kind: int) -> Callable[..., Any]:
                     weights[r] = 0
                     continue
                 plus = positives[row + r] * LOG2E
+                top = max(unit * best[r], plus)
+                lead = top - unit * best[r]
                 if precise:
-                    top = max(unit * best[r], plus)
-                    z, moment = _exponentials(raw64[r], weights[r], unit, top)
+                    z, moment = _exponentials(raw64[r], weights[r], best[r], unit, lead)
                 else:
-                    top = np.float64(np.float32(max(unit32 * best[r], plus)))
-                    z, moment = _exponentials(raw[r], weights[r], unit32, np.float32(top))
+                    numbers = np.float32(best[r]), np.float32(unit), np.float32(lead)
+                    z, moment = _exponentials(raw[r], weights[r], *numbers)
                 plus = 2 ** (plus - top)
                 total += (top + math.log2(z + plus)) / LOG2E
                 derivative += moment / (z + plus)
@@ -327,19 +348,19 @@ def _ordered(bits: Any) -> Any:
 
 
 @_compiled
-def _exponentials(raw: Array, out: Array, unit: Any, top: Any) -> tuple[float, float]:
-    """out = 2^(unit·raw − top); returns the sums of out and of raw·out."""
-    z = moment = 0.0
+def _exponentials(raw: Array, out: Array, best: Any, unit: Any, lead: Any) -> tuple[float, float]:
+    """out = 2^(unit·(raw − best) − lead); returns the sums of out and of raw·out."""
+    z, moment = 0.0, 0.0
     for start in range(0, raw.size, BLOCK):
         some, there = raw[start : start + BLOCK], out[start : start + BLOCK]
-        part = part_moment = np.float32(0)
+        part, part_moment = np.float32(0), np.float32(0)
         for j in range(some.size):
-            e = _exp2(max(np.float32(unit * some[j] - top), np.float32(-127)))
+            e = _exp2(max(np.float32(unit * (some[j] - best) - lead), np.float32(-127)))
             there[j] = e
             part += e
             part_moment += e * max(np.float32(some[j]), np.float32(OUTSIDE))  # not 0·∞
-        z += part
-        moment += part_moment
+        z += np.float64(part)
+        moment += np.float64(part_moment)
     return z, moment
 
 
@@ -366,12 +387,8 @@ def _gradients(
         c, d = weights[2, start:stop], weights[3, start:stop]
         for i in range(n):
             k, dk = keys[i, at : at + stop - start], dkeys[i, at : at + stop - start]
-            q, r, s, t = (
-                queries[row, i],
-                queries[row + 1, i],
-                queries[row + 2, i],
-                queries[row + 3, i],
-            )
+            q, r = queries[row, i], queries[row + 1, i]
+            s, t = queries[row + 2, i], queries[row + 3, i]
             dq = dr = ds = dt = np.float32(0)
             for j in range(stop - start):
                 u = k[j]
@@ -425,22 +442,14 @@ def _slope(kind: int, weight: Any, d: Any, power: Any) -> Any:
     return math.copysign(weight * _power(abs(d), power), d)
 
 
-@njit(fastmath={"contract"})  # type: ignore[untyped-decorator]
+@_compiled_in_order
 def _exp2(t: Any) -> Any:
-    """2^t in float32 for −127 ≤ t < 128, where −127 gives 0; plain arithmetic, so vectorised."""
+    """2^t in float32 for −127 ≤ t < 128, where −127 gives 0."""
     whole = np.rint(t)
-    x = t - whole
-    y = np.float32(1.535336188319500e-4)
-    y = y * x + np.float32(1.339887440266574e-3)
-    y = y * x + np.float32(9.618437357674640e-3)
-    y = y * x + np.float32(5.550332471162809e-2)
-    y = y * x + np.float32(2.402264791363012e-1)
-    y = y * x + np.float32(6.931472028550421e-1)
-    y = y * x + np.float32(1)
-    return y * np.int32((np.int32(whole) + np.int32(127)) << np.int32(23)).view(np.float32)
+    return _two_to(whole, t - whole)
 
 
-@njit(fastmath={"contract"}, error_model="numpy")  # type: ignore[untyped-decorator]
+@_compiled_in_order
 def _power(x: Any, p: Any) -> Any:
     """x^p in float32 for x ≥ 0, with 0 at 0 whatever p: x = 2^e·m, log2(m) by the series of artanh."""
     one, bits = np.float32(1), np.float32(x).view(np.int32)
@@ -454,7 +463,21 @@ def _power(x: Any, p: Any) -> Any:
     log = log * v + np.float32(0.96179669)
     log = log * v + np.float32(2.88539008)
     log = log * u * p
-    whole = np.rint(min(max(p * np.float32(e) + log, np.float32(-126)), np.float32(126)))
-    rest = min(max((p * np.float32(e) - whole) + log, -one), one)
-    y = _exp2(rest) * np.int32((np.int32(whole) + np.int32(127)) << np.int32(23)).view(np.float32)
-    return y if x >= np.float32(1.2e-38) else np.float32(0)
+    few = np.int32(np.float32(p).view(np.int32) & np.int32(-4096)).view(np.float32)
+    exact, log = few * np.float32(e), (p - few) * np.float32(e) + log  # few bits: no rounding
+    whole = np.rint(min(max(exact + log, np.float32(-126)), np.float32(127)))
+    rest = min(max((exact - whole) + log, -one), one)
+    return _two_to(whole, rest) if x >= np.float32(1.2e-38) else np.float32(0)
+
+
+@_compiled_in_order
+def _two_to(whole: Any, x: Any) -> Any:
+    """2^(whole + x) for |x| ≤ ½: a polynomial (within 4e-9) times what the bits of the exponent say."""
+    y = np.float32(1.5238006e-4)
+    y = y * x + np.float32(1.33911369e-3)
+    y = y * x + np.float32(9.61884111e-3)
+    y = y * x + np.float32(5.55035919e-2)
+    y = y * x + np.float32(2.40226448e-1)
+    y = y * x + np.float32(6.93147182e-1)
+    y = y * x + np.float32(1)
+    return y * np.int32((np.int32(whole) + np.int32(127)) << np.int32(23)).view(np.float32)

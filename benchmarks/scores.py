@@ -1,0 +1,69 @@
+"""Time to the published score, three seeds a row, against the published recipe's own time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.steps import paper_step_seconds
+from identica.studies import load
+from identica.studies.experiment import run
+from identica.studies.presets import PAPER, choose
+
+
+@dataclass(frozen=True)
+class Goal:
+    """A row, the seconds it may take, and how much faster than the published recipe it must be."""
+
+    study: str
+    row: int
+    seconds: float
+    ratio: float
+    seeds: tuple[int, ...] = (0, 1, 2)
+
+
+GOALS = [
+    Goal("icml-table1", 2, 60, 5000),
+    Goal("icml-table2", 1, 120, 5000),
+    Goal("icml-table2", 2, 120, 5000),
+]
+LONG = [Goal("icml-table1", 1, 3600, 100, seeds=(0,))]
+
+
+def measure(goals: list[Goal]) -> list[dict[str, Any]]:
+    """A record for each row: scores and seconds of each seed, and the ratio to the published recipe."""
+    records = []
+    for goal in goals:
+        row = load(goal.study)[goal.row - 1]
+        preset = choose("fast", row)
+        published = row.published["contrastive"].mean
+        recipe = paper_step_seconds(row) * PAPER.contrastive.steps
+        runs = []
+        for seed in goal.seeds:
+            label = f"{goal.study} row {goal.row} seed {seed}"
+            result, history = run(row, "contrastive", seed, preset, progress=label)
+            reached = [r["seconds"] for r in history.records if r[row.score] >= published]
+            runs.append(
+                {
+                    "seed": seed,
+                    "score": round(result["scores"][row.score], 5),
+                    "seconds": round(result["seconds"], 1),
+                    "seconds_to_published": round(reached[0], 1) if reached else None,
+                    # a score that was reached must not be lost again
+                    "fell_back": bool(reached) and result["scores"][row.score] < published,
+                }
+            )
+        slowest = max(r["seconds_to_published"] or float("inf") for r in runs)
+        records.append(
+            {
+                "study": goal.study,
+                "row": goal.row,
+                "score": row.score,
+                "published": published,
+                "runs": runs,
+                "allowed_seconds": goal.seconds,
+                "recipe_seconds": round(recipe),
+                "times_faster": round(recipe / slowest) if slowest < float("inf") else None,
+            }
+        )
+    return records

@@ -1,0 +1,251 @@
+"""The fused log-sum-exp against the plain formula in float64."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from identica._check import InputError
+from identica.losses import _fused
+from identica.losses._fused import mean_log_sum_exp
+
+POWERS = [None, 0.5, 1, 1.5, 2, 3, 4.2]
+ONE = torch.tensor(1.0)
+
+
+def plain(
+    queries: Tensor, keys: Tensor, positives: Tensor | None, scale: Tensor, **how: Any
+) -> Tensor:
+    """The formula as it stands, with every pair in memory."""
+    p, first, count = how["p"], how["first"], how["count"]
+    if p is None:
+        similarity = scale * queries @ keys.T
+    else:
+        d = (queries[:, None] - keys).abs()
+        apart = torch.where(d > 0, d, 1) ** p  # keeps the infinite slope at 0 out of the gradient
+        similarity = -scale * torch.where(d > 0, apart, 0).sum(-1)
+    index = torch.arange(len(keys)) - torch.arange(len(queries))[:, None] - first
+    similarity = similarity.masked_fill(index % len(keys) >= count, -torch.inf)
+    if positives is not None:
+        similarity = torch.cat([similarity, positives[:, None]], dim=1)
+    return similarity.logsumexp(1).mean()
+
+
+def value_and_gradients(function: Any, dtype: torch.dtype, tensors: Any, how: Any) -> list[Tensor]:
+    copies = {id(x): x.detach().to(dtype).requires_grad_() for x in tensors if x is not None}
+    inputs = [None if x is None else copies[id(x)] for x in tensors]  # the same tensor stays one
+    value = function(*inputs, **how)
+    return [x.detach().double() for x in (value, *torch.autograd.grad(value, copies.values()))]
+
+
+def check(*tensors: Tensor | None, tolerance: float = 1e-5, **how: Any) -> None:
+    ours = value_and_gradients(mean_log_sum_exp, torch.float32, tensors, how)
+    truth = value_and_gradients(plain, torch.float64, tensors, how)
+    for x, y in zip(ours, truth, strict=True):
+        assert x.shape == y.shape
+        error = (x - y).abs()
+        assert error.max() <= tolerance * y.abs().max() + 1e-30
+        assert error.norm() <= tolerance * y.norm() + 1e-30
+
+
+def normal(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+@pytest.fixture
+def two_threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("p", POWERS)
+@pytest.mark.parametrize(
+    ("a", "k", "n", "first", "count"),
+    [
+        (40, 40, 10, 0, 40),  # all keys
+        (40, 40, 10, 1, 39),  # all but oneself
+        (41, 41, 3, 1, 38),  # nearly all
+        (37, 61, 1, 5, 7),  # a short window, one coordinate
+        (61, 37, 4, -3, 20),  # more queries than keys: windows wrap around
+        (6, 2000, 5, 700, 1500),  # longer than a block of keys, across the end
+        (9, 9, 2, 4, 1),  # one key each
+        (3, 2, 2, 1, 1),
+        (1, 1, 1, 0, 1),
+    ],
+)
+def test_equals_the_formula_in_float64(
+    p: float | None, a: int, k: int, n: int, first: int, count: int
+) -> None:
+    queries, keys, scale = normal(a, n), normal(k, n, seed=1), torch.tensor(0.7)
+    how = {"p": p, "first": first, "count": count}
+    check(queries, keys, normal(a, seed=2), scale, **how)
+    check(queries, keys, None, scale, **how)
+    if a == k:
+        check(queries, queries, normal(a, seed=2), scale, **how)
+
+
+@pytest.mark.parametrize("p", POWERS)
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("spread", [1.0, 1e4])
+@pytest.mark.parametrize("first", [0, 1])
+def test_any_scale_and_distance(p: float | None, scale: float, spread: float, first: int) -> None:
+    codes = spread * normal(50, 10)
+    check(codes, codes, None, torch.tensor(scale), p=p, first=first, count=50 - first)
+    check(codes, codes.clone(), normal(50), torch.tensor(scale), p=p, first=first, count=20)
+
+
+@pytest.mark.parametrize("p", POWERS)
+@pytest.mark.parametrize("scale", [0.02, 1.0])
+def test_many_coordinates(p: float | None, scale: float) -> None:
+    codes = normal(120, 200)
+    check(codes, codes, normal(120), torch.tensor(scale), p=p, first=1, count=119)
+
+
+@pytest.mark.parametrize("p", POWERS)
+@pytest.mark.parametrize("offset", [-60.0, -10.0, 10.0, 60.0, 500.0])
+def test_positives_may_dominate_or_vanish(p: float | None, offset: float) -> None:
+    codes = normal(30, 3)
+    check(codes, normal(30, 3, seed=1), normal(30, seed=2) + offset, ONE, p=p, first=0, count=30)
+
+
+@pytest.mark.parametrize("p", POWERS)
+def test_close_keys_far_from_the_origin(p: float | None) -> None:
+    codes = 1000 + 0.1 * normal(60, 4)
+    check(codes, codes, None, ONE, p=p, first=1, count=59)
+
+
+@pytest.mark.parametrize("p", POWERS)
+def test_equal_coordinates_have_no_slope(p: float | None) -> None:
+    codes = normal(64, 6).relu()  # half of the coordinates coincide at 0
+    codes[1] = codes[0]
+    check(codes, codes.clone(), None, ONE, p=p, first=0, count=64)
+    if p is not None:
+        same = torch.ones(8, 3, requires_grad=True)
+        mean_log_sum_exp(same, same.detach(), None, ONE, p=p, first=0, count=8).backward()
+        assert same.grad is not None
+        assert torch.equal(same.grad, torch.zeros(8, 3))
+
+
+def test_many_keys() -> None:
+    check(normal(16, 3), normal(32768, 3, seed=1), None, ONE, p=1, first=0, count=32768)
+
+
+@pytest.mark.parametrize("p", POWERS)
+@pytest.mark.usefixtures("two_threads")
+def test_threads_share_the_work_and_the_bits_repeat(p: float | None) -> None:
+    codes = normal(403, 10)
+    how = {"p": p, "first": 1, "count": 402}
+    check(codes, codes, None, ONE, **how)
+    inputs = (codes, normal(403, 10, seed=1), normal(403), ONE)
+    once = value_and_gradients(mean_log_sum_exp, torch.float32, inputs, how)
+    for _ in range(3):
+        again = value_and_gradients(mean_log_sum_exp, torch.float32, inputs, how)
+        assert all(torch.equal(x, y) for x, y in zip(once, again, strict=True))
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_callers_in_many_threads_do_not_disturb_each_other() -> None:
+    batches = [normal(300, 5, seed=seed) for seed in range(8)]
+
+    def value(codes: Tensor) -> float:
+        return mean_log_sum_exp(codes, codes, None, ONE, p=1, first=0, count=300).item()
+
+    alone = [value(codes) for codes in batches]
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(value, batches * 5)) == alone * 5
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.usefixtures("two_threads")
+def test_works_in_a_forked_child() -> None:
+    codes = normal(300, 5)
+    expected = mean_log_sum_exp(codes, codes, None, ONE, p=1, first=0, count=300)
+    child = os.fork()
+    if child == 0:
+        try:
+            value = mean_log_sum_exp(codes, codes, None, ONE, p=1, first=0, count=300)
+            os._exit(0 if torch.equal(value, expected) else 1)
+        finally:
+            os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_value_alone_is_the_same_and_only_wanted_gradients_come() -> None:
+    queries, keys = normal(20, 4).requires_grad_(), normal(20, 4, seed=1)
+    how: Any = {"p": 2, "first": 0, "count": 20}
+    value = mean_log_sum_exp(queries, keys, None, ONE, **how)
+    with torch.no_grad():
+        alone = mean_log_sum_exp(queries, keys, None, ONE, **how)
+    assert not alone.requires_grad
+    assert torch.equal(value, alone)
+    (three,) = torch.autograd.grad(3 * value, queries, retain_graph=True)
+    (one,) = torch.autograd.grad(value, queries, retain_graph=True)
+    torch.testing.assert_close(three, 3 * one)
+    (twice,) = torch.autograd.grad(value**2, queries, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        twice.sum().backward()
+
+
+def test_layout_of_the_inputs_does_not_matter() -> None:
+    queries, keys = normal(4, 20), normal(40, 8, seed=1)
+    how: Any = {"p": 1, "first": 0, "count": 20}
+    strided = mean_log_sum_exp(queries.T, keys[::2, ::2], None, ONE, **how)
+    packed = mean_log_sum_exp(queries.T.clone(), keys[::2, ::2].clone(), None, ONE, **how)
+    assert torch.equal(strided, packed)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("where", [0, 1, 2])
+def test_what_is_not_finite_gives_nan(bad: float, where: int) -> None:
+    inputs = [normal(8, 2), normal(8, 2), normal(8)]
+    inputs[where].view(-1)[3] = bad
+    inputs = [x.requires_grad_() for x in inputs]
+    value = mean_log_sum_exp(*inputs, ONE, p=1, first=0, count=8)
+    value.backward()
+    assert value.isnan()
+    assert all(x.grad is not None and x.grad.isnan().all() for x in inputs)
+
+
+def test_elementary_functions_are_as_good_as_float32() -> None:
+    t = np.linspace(-126, 127.4, 20001, dtype=np.float32)
+    ours = np.array([_fused._exp2(x) for x in t], dtype=np.float64)
+    assert np.abs(ours / np.exp2(t.astype(np.float64)) - 1).max() < 2e-7
+    assert _fused._exp2(np.float32(-127)) == 0
+    x = np.geomspace(1e-6, 1e4, 5001, dtype=np.float32)
+    for p in (-0.5, 0.5, 1.5, 4.2):
+        ours = np.array([_fused._power(v, np.float32(p)) for v in x], dtype=np.float64)
+        assert np.abs(ours / x.astype(np.float64) ** np.float32(p) - 1).max() < 5e-7
+        assert _fused._power(np.float32(0), np.float32(p)) == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        ({"queries": normal(8, 2).double()}, "queries"),
+        ({"queries": normal(8)}, "queries"),
+        ({"keys": normal(8, 3)}, "keys"),
+        ({"keys": normal(0, 2)}, "keys"),
+        ({"positives": normal(7)}, "positives"),
+        ({"scale": torch.tensor(0.0)}, "scale"),
+        ({"scale": torch.tensor(torch.nan)}, "scale"),
+        ({"p": -1.0}, "p"),
+        ({"count": 0}, "count"),
+        ({"count": 9}, "count"),
+        ({"first": 0.5}, "first"),
+    ],
+)
+def test_bad_input_is_named(change: dict[str, Any], name: str) -> None:
+    good: dict[str, Any] = {"queries": normal(8, 2), "keys": normal(8, 2), "positives": normal(8)}
+    good |= {"scale": ONE, "p": 1, "first": 0, "count": 8}
+    with pytest.raises(InputError, match=f"^{name} must"):
+        mean_log_sum_exp(**(good | change))
