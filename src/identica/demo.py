@@ -29,8 +29,8 @@ PUBLISHED = {
     "supervised": (0.9971, 0.0005),
     "contrastive": (0.9986, 0.0001),
 }
-CONTRASTIVE = Training(steps=2000, batch=1024, lr=1e-2, score_every=200, checkpoint_every=200)
-SUPERVISED = Training(steps=600, batch=1024, lr=3e-3, score_every=100, checkpoint_every=200)
+CONTRASTIVE = Training(steps=3000, batch=1024, lr=1e-2, score_every=250, checkpoint_every=250)
+SUPERVISED = Training(steps=600, batch=1024, lr=1e-2, score_every=100, checkpoint_every=200)
 HELD_OUT = 8192
 
 

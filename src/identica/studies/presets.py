@@ -60,17 +60,31 @@ PAPER = Preset(
 
 FAST = Preset(
     hidden=(128, 128, 128),
-    contrastive=Training(steps=4000, batch=1024, lr=3e-3, checkpoint_every=250, score_every=200),
-    supervised=Training(steps=1500, batch=1024, lr=3e-3, score_every=250),
+    contrastive=Training(steps=3000, batch=1024, lr=1e-2, score_every=250, checkpoint_every=250),
+    supervised=Training(steps=600, batch=1024, lr=1e-2, score_every=100, checkpoint_every=200),
 )
 
 
 def choose(name: str, row: Row) -> Preset:
-    """The preset of a name for a row."""
+    """The preset of a name for a row.
+
+    What the fast one takes for a kind of row was found by `python -m benchmarks.ablation`; see
+    docs/speed.md.
+    """
     if one_of("preset", name, PRESETS) == "paper":
         return PAPER
-    if isinstance(row.model, VonMisesFisher):
+    model, p = row.model, None if isinstance(row.model, VonMisesFisher) else row.model.p
+    bounded = isinstance(row.model_space, Box)
+    if isinstance(model, VonMisesFisher):
         return replace(FAST, symmetric=True)
-    if isinstance(row.model_space, Box):
-        return replace(FAST, bound=5.0, bound_lr=1e-2)
-    return FAST
+    if p == 1:
+        # weighed as a million, the self-pair hardly bends the solution any more
+        weighed = replace(FAST, effective_negatives=1_000_000)
+        return replace(weighed, bound=8.0, bound_lr=1e-2) if bounded else weighed
+    longer = replace(FAST, contrastive=replace(FAST.contrastive, steps=4000))
+    if bounded and p == 2:
+        # only the walls of the box single out its axes: start where they are felt and grow slowly
+        return replace(longer, effective_negatives=6144, bound=2.0, bound_lr=2e-3)
+    if bounded:
+        return replace(longer, bound=5.0, bound_lr=2e-3)
+    return longer
