@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from identica.process import GenerativeProcess, Pairs
     from identica.spaces import Box, Euclidean, Product, Sphere
     from identica.theory import Guarantee, guarantee
-    from identica.training import Training, train
+    from identica.training import Contrastive, Supervised, Training, train
 
 __version__ = "0.1.0"
 
@@ -44,13 +44,14 @@ _HOME = {
     ),
     **dict.fromkeys(["AlignUniform", "InfoNCE"], "losses"),
     **dict.fromkeys(["Guarantee", "guarantee"], "theory"),
-    **dict.fromkeys(["Training", "train"], "training"),
+    **dict.fromkeys(["Contrastive", "Supervised", "Training", "train"], "training"),
 }
 
 __all__ = [
     "AlignUniform",
     "Box",
     "BoxHead",
+    "Contrastive",
     "ContrastiveModel",
     "CouplingFlow",
     "Euclidean",
@@ -69,6 +70,7 @@ __all__ = [
     "Product",
     "Sphere",
     "SphereHead",
+    "Supervised",
     "Training",
     "Uniform",
     "VonMisesFisher",

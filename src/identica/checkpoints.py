@@ -15,12 +15,17 @@ from identica._files import replacing
 
 def save(path: Path, state: Any) -> None:
     """Write nested dicts and lists of tensors and plain values, in one step."""
-    from safetensors.torch import save_file
-
     tensors: dict[str, Tensor] = {}
     tree = _take_out(state, tensors)
+    _write(path, tensors, {"identica": json.dumps(tree)})
+
+
+def _write(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str] | None = None) -> None:
+    from safetensors.torch import save
+
+    # by way of bytes: safetensors' own files are closed to everybody else, even on a shared folder
     with replacing(path) as temporary:
-        save_file(tensors, temporary, metadata={"identica": json.dumps(tree)})
+        temporary.write_bytes(save(tensors, metadata=metadata))
 
 
 def load(path: Path) -> Any:
@@ -77,11 +82,7 @@ def _put_back(tree: Any, tensors: dict[str, Tensor]) -> Any:
 
 def save_weights(path: Path, module: torch.nn.Module) -> None:
     """Write a module's weights as a plain safetensors file."""
-    from safetensors.torch import save_file
-
-    weights = {name: value.contiguous() for name, value in module.state_dict().items()}
-    with replacing(path) as temporary:
-        save_file(weights, temporary)
+    _write(path, {name: value.contiguous() for name, value in module.state_dict().items()})
 
 
 def load_weights(path: Path, module: torch.nn.Module) -> None:

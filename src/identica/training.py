@@ -40,12 +40,12 @@ class Training:
 
     steps: int = 3000
     batch: int = 1024
-    lr: float = 3e-3
+    lr: float = 1e-2
     optimizer: str = "soap"
     warmup: int = 50
     decay: float = 1.0
-    score_every: int = 500
-    checkpoint_every: int = 500
+    score_every: int = 250
+    checkpoint_every: int = 250
 
     def __post_init__(self) -> None:
         for name in ("steps", "score_every", "checkpoint_every"):
@@ -135,7 +135,8 @@ def train(
         out: folder for metrics and checkpoints.
         progress: label of a progress bar on stderr; none by default.
 
-    >>> from identica import *
+    >>> from identica import MLP, ContrastiveModel, GenerativeProcess, InfoNCE, InvertibleMLP
+    >>> from identica import Sphere, Uniform, VonMisesFisher
     >>> g = InvertibleMLP(2, seed=0, draws=10)
     >>> process = GenerativeProcess(Sphere(2), Uniform(), VonMisesFisher(10.0), g)
     >>> model = ContrastiveModel(Sphere(2), VonMisesFisher(10.0), MLP(2, 2, hidden=(16,)))

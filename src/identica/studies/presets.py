@@ -60,8 +60,8 @@ PAPER = Preset(
 
 FAST = Preset(
     hidden=(128, 128, 128),
-    contrastive=Training(steps=3000, batch=1024, lr=1e-2, score_every=250, checkpoint_every=250),
-    supervised=Training(steps=600, batch=1024, lr=1e-2, score_every=100, checkpoint_every=200),
+    contrastive=Training(),
+    supervised=Training(steps=600, score_every=100, checkpoint_every=200),
 )
 
 
