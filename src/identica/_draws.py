@@ -1,10 +1,10 @@
 """Random draws on the CPU at the speed of the random bits: tables with exact rejection.
 
-A density on a bounded interval is cut into bins; a bin is chosen by Walker's alias method with the
-area of its box, a point and a height within the box are drawn, and the point is kept if the height
-lies below the density. Nearly all heights lie below the lowest value in the bin, so the density
-itself is hardly ever computed, and the draws are exact whatever the bins
-(Devroye, "Non-uniform random variate generation", 1986, chapters II and III).
+A density on an interval is covered by boxes of equal area. A box is chosen by its number, a point and
+a height within it are drawn, and the point is kept if the height lies below the density. Nearly all
+heights lie below the lowest value of the density in the box, so that the density itself is hardly
+ever computed; the draws are exact whatever the boxes
+(Devroye, "Non-uniform random variate generation", 1986, chapters II and VIII).
 """
 
 from __future__ import annotations
@@ -26,25 +26,34 @@ F = TypeVar("F", bound=Callable[..., Any])
 Array = NDArray[Any]
 BINS = 512
 POWER, ANGLE = 0, 1  # kinds of density
-MASK = np.uint64((1 << 27) - 1)
+# unsigned numbers as indices: for others, compiled code first asks whether they are negative
+ZERO, ONE, TWO, THREE = (np.uint64(i) for i in range(4))
 
 
 class Table(NamedTuple):
-    """Bins of a density: edges, highest and lowest value, and the alias method's chances."""
+    """Boxes over a density, a row each: left edge, width, height, lowest value of the density."""
 
     kind: int
     first: float  # β of a power, m of an angle
     second: float  # κ of an angle
-    edges: Array
-    width: Array
-    top: Array
-    floor: Array
-    chance: Array
-    alias: Array
+    boxes: Array
+
+
+OPTIONS = {
+    "cache": True,
+    "nogil": True,
+    "error_model": "numpy",
+    "fastmath": {"reassoc", "contract", "nsz"},  # sums in any order
+}
 
 
 def compiled(function: F) -> F:
-    return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+    return cast(F, numba.njit(**OPTIONS)(function))
+
+
+def inlined(function: F) -> F:
+    """The same for what every draw goes through: callers get a copy of it, not a call to it."""
+    return cast(F, numba.njit(forceinline=True, **OPTIONS)(function))
 
 
 @compiled
@@ -58,16 +67,11 @@ def density(kind: int, first: float, second: float, x: float) -> float:
 
 @lru_cache(maxsize=128)
 def power_table(beta: float) -> Table:
-    """The size |x| of a draw with density ∝ e^{−|x|^β}."""
-    from scipy.special import gammainccinv, gammaincinv
+    """The size |x| of a draw with density ∝ e^{−|x|^β}, up to where 2^−63 of the mass is left."""
+    from scipy.special import gammainccinv
 
-    # bins of equal chance, and beyond the last of them bins that halve it until nothing is left
-    order, halvings = 1 / beta, 53
-    equal = BINS - halvings
-    inner = gammaincinv(order, np.arange(equal) / equal)
-    outer = gammainccinv(order, 0.5 ** np.arange(halvings + 1) / equal)
-    edges = np.concatenate([inner, outer]) ** (1 / beta)
-    return _table(POWER, beta, 0.0, edges, mode=0.0)
+    end = float(gammainccinv(1 / beta, 2.0**-63)) ** (1 / beta)
+    return _table(POWER, beta, 0.0, 0.0, end, mode=0.0)
 
 
 @lru_cache(maxsize=128)
@@ -77,54 +81,71 @@ def angle_table(m: int, kappa: float) -> Table:
     a = m - 1
     cosine = 2 * kappa / (math.sqrt(a * a + 4 * kappa * kappa) + a) if kappa or a else 1.0
     mode = math.acos(min(1.0, cosine))
-    width = 1 / math.sqrt(max(kappa * cosine + (a / math.sin(mode) ** 2 if a else 0.0), 0.1))
-    low, high = max(0.0, mode - 40 * width), min(math.pi, mode + 40 * width)
-    # edges at equal chances of the density on a fine grid
-    grid = np.linspace(low, high, 40 * BINS + 1)
-    values = np.array([density(ANGLE, float(m), kappa, float(x)) for x in grid])
-    total = np.concatenate([[0.0], np.cumsum((values[1:] + values[:-1]) / 2)])
-    # a share of even spacing keeps the outermost bins from being too wide for their box
-    total = total / total[-1] + 0.05 * np.linspace(0, 1, len(grid))
-    edges = np.interp(np.linspace(0, total[-1], BINS + 1), total, grid)
-    edges[0], edges[-1] = low, high
-    return _table(ANGLE, float(m), kappa, edges, mode)
+    curvature = kappa * cosine + (a / math.sin(mode) ** 2 if a else 0.0)
+    # beyond 40 standard deviations nothing is left in float64
+    reach = 40 / math.sqrt(max(curvature, 0.1))
+    return _table(ANGLE, m, kappa, max(0.0, mode - reach), min(math.pi, mode + reach), mode)
 
 
-def _table(kind: int, first: float, second: float, edges: Array, mode: float) -> Table:
-    """Boxes around a density that rises up to its mode and falls after it."""
-    values = np.array([density(kind, first, second, float(x)) for x in edges])
-    top = np.maximum(values[1:], values[:-1])
-    inside = (edges[:-1] <= mode) & (mode <= edges[1:])
-    top[inside] = np.maximum(top[inside], density(kind, first, second, mode))
-    floor = np.minimum(values[1:], values[:-1])
+def _table(kind: int, first: float, second: float, low: float, high: float, mode: float) -> Table:
+    """As many boxes of equal area as the table holds, around a density that rises up to its mode and
+    falls after it."""
+    density_ = (kind, float(first), float(second))
+    edges, smallest, largest = np.empty(BINS + 1), 0.0, density(*density_, mode) * (high - low)
+    for _ in range(60):  # the smallest area with which they reach the end
+        area = (smallest + largest) / 2
+        if _cover(*density_, low, high, mode, area, edges) < high:
+            smallest = area
+        else:
+            largest = area
+    _cover(*density_, low, high, mode, largest, edges)
+    edges[-1] = high
+    values = np.array([density(*density_, float(x)) for x in edges])
     width = np.diff(edges)
-    chance, alias = _alias(top * width / (top * width).sum())
-    # a hair above and below, so that rounding never breaks the bounds
-    top, floor = top * (1 + 1e-12), floor * (1 - 1e-12)
-    return Table(kind, first, second, edges, width, top, floor, chance, alias)
+    # a hair lower, so that rounding never breaks the bound; above, the boxes have room already
+    floor = np.minimum(values[1:], values[:-1]) * (1 - 1e-12)
+    top = largest / width * (1 + 1e-12)
+    return Table(*density_, np.stack([edges[:-1], width, top, floor], axis=1))
 
 
-def _alias(weights: Array) -> tuple[Array, Array]:
-    """Walker's alias method: keep bin k with chance[k], else take alias[k]."""
-    n = len(weights)
-    scaled = weights * n
-    chance, alias = np.ones(n), np.arange(n)
-    small = [i for i in range(n) if scaled[i] < 1]
-    large = [i for i in range(n) if scaled[i] >= 1]
-    while small and large:
-        less, more = small.pop(), large[-1]
-        chance[less], alias[less] = scaled[less], more
-        scaled[more] -= 1 - scaled[less]
-        if scaled[more] < 1:
-            small.append(large.pop())
-    return chance, alias
+@compiled
+def _cover(
+    kind: int,
+    first: float,
+    second: float,
+    low: float,
+    high: float,
+    mode: float,
+    area: float,
+    edges: Array,
+) -> float:
+    """Edges of boxes of a given area from the left; how far they reach."""
+    x = low
+    for k in range(BINS):
+        edges[k] = x
+        if x >= mode:
+            height = density(kind, first, second, x)
+            x = x + area / height if height * (high - x) > area else high
+            continue
+        # rising: the widest box whose height is the density at its right end, or at the mode
+        near, far = x, high
+        for _ in range(50):
+            middle = (near + far) / 2
+            height = density(kind, first, second, min(middle, mode))
+            if height * (middle - x) > area:
+                far = middle
+            else:
+                near = middle
+        x = near
+    edges[BINS] = x
+    return x
 
 
 # --- random bits: SplitMix64 (Steele, Lea & Flood, 2014) -----------------------------------------
 # A word is a hash of its place in the sequence, so that nothing but a counter is carried along.
 
 
-@compiled
+@inlined
 def _bits(place: Any) -> Any:
     """The 64 random bits at a place."""
     z = place * np.uint64(0x9E3779B97F4A7C15)
@@ -133,28 +154,29 @@ def _bits(place: Any) -> Any:
     return z ^ (z >> np.uint64(31))
 
 
-@compiled
+@inlined
 def _unit(bits: Any) -> float:
     """A number in [0, 1) from 64 bits."""
     return np.float64(np.int64(bits >> np.uint64(11))) * 2.0**-53
 
 
-@compiled
+@inlined
 def _draw(table: Table, place: Any) -> Any:
     """One draw of a table's density with a random sign, and the next place.
 
-    Of the first word, 9 bits choose the bin, 1 the sign, 27 the height and 27 between bin and alias;
-    the second is the point.
+    Of the first word, 9 bits choose the box, 1 the sign and the others the height; the second is the
+    point. The sign by arithmetic: of a branch, the processor would guess every second one wrong.
     """
+    boxes = table.boxes
     while True:
         bits, point = _bits(place), _unit(_bits(place + np.uint64(1)))
         place += np.uint64(2)
-        k = np.int64(bits & np.uint64(BINS - 1))
-        k = k if np.int64(bits >> np.uint64(37)) * 2.0**-27 < table.chance[k] else table.alias[k]
-        x = table.edges[k] + table.width[k] * point
-        height = table.top[k] * (np.int64((bits >> np.uint64(10)) & MASK) + 0.5) * 2.0**-27
-        if height <= table.floor[k] or height <= density(table.kind, table.first, table.second, x):
-            return (x if bits & np.uint64(BINS) else -x), place
+        k = bits & np.uint64(BINS - 1)
+        sign = np.float64(np.int64((bits >> np.uint64(8)) & np.uint64(2))) - 1.0
+        x = boxes[k, ZERO] + boxes[k, ONE] * point
+        height = boxes[k, TWO] * _unit(bits)
+        if height <= boxes[k, THREE] or height <= density(table.kind, table.first, table.second, x):
+            return sign * x, place
 
 
 # --- draws around centres ------------------------------------------------------------------------
@@ -188,20 +210,28 @@ def in_box(
     for i in range(rows):
         for d in range(n):
             c, a, b = centre[i, d], low[d], high[d]
-            wide = scale > (b - a) / 2
+            if scale > (b - a) / 2:
+                out[i, d], place = _thinned(c, scale, table, a, b, place)
+                continue
             while True:
-                if wide:  # hardly any draw falls inside: thin a uniform one instead
-                    x = a + (b - a) * _unit(_bits(place))
-                    chance = density(table.kind, table.first, table.second, abs(x - c) / scale)
-                    accept = _unit(_bits(place + np.uint64(1))) <= chance
-                    place += np.uint64(2)
-                else:
-                    noise, place = _draw(table, place)
-                    x = c + scale * noise
-                    accept = a <= x <= b
-                if accept:
-                    out[i, d] = x
+                noise, place = _draw(table, place)
+                x = c + scale * noise
+                if a <= x <= b:
                     break
+            out[i, d] = x
+
+
+@compiled
+def _thinned(c: float, scale: float, table: Table, a: float, b: float, place: Any) -> Any:
+    """Within [a, b], a draw of a wide density, hardly any of which falls inside: a uniform one,
+    kept with the chance that the density gives it."""
+    while True:
+        x = a + (b - a) * _unit(_bits(place))
+        chance = density(table.kind, table.first, table.second, abs(x - c) / scale)
+        keep = _unit(_bits(place + np.uint64(1))) <= chance
+        place += np.uint64(2)
+        if keep:
+            return x, place
 
 
 @compiled
