@@ -39,7 +39,7 @@ class Table(NamedTuple):
     boxes: Array
 
 
-OPTIONS = {
+OPTIONS: dict[str, Any] = {
     "cache": True,
     "nogil": True,
     "error_model": "numpy",

@@ -55,8 +55,12 @@ def whole(text: str) -> int:
 
 
 def _demo(args: argparse.Namespace) -> int:
+    import torch
+
     from identica.demo import demo
 
+    # a network this small gains little from a second thread, and loses much where others want the core
+    torch.set_num_threads(1)
     demo(args.out, seed=args.seed)
     return 0
 
