@@ -25,5 +25,10 @@ test: lint
 bench: install
 	$(BIN)/python -m benchmarks
 
+# hours; finished runs are found again, so it can be stopped and started at will
+studies: install
+	for study in theorem1 icml-table1 icml-table2 workshop-table1; do \
+	  $(BIN)/identica reproduce $$study --out runs/$$study || exit $$?; done
+
 clean:
 	rm -rf .venv build dist site

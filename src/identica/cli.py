@@ -1,4 +1,4 @@
-"""The command line: identica demo | …"""
+"""The command line: identica demo | reproduce | report | …"""
 
 from __future__ import annotations
 
@@ -44,6 +44,49 @@ def parser() -> Parser:
         "--seed", type=whole, default=0, metavar="N", help="makes everything random (default: 0)"
     )
     demo.set_defaults(run=_demo)
+
+    reproduce = commands.add_parser(
+        "reproduce",
+        help="run a study of the paper again, and compare",
+        description="Do the runs of a study that are not done yet, and write its table and report.",
+    )
+    reproduce.add_argument(
+        "study", metavar="STUDY", help="icml-table1, icml-table2, workshop-table1 or theorem1"
+    )
+    reproduce.add_argument("--rows", metavar="1,3", help="rows such as 1,3 or 1-4 (default: all)")
+    reproduce.add_argument("--seeds", metavar="0,1", help="seeds such as 0,1 (default: 0-4)")
+    reproduce.add_argument(
+        "--preset",
+        default="fast",
+        help="fast, or paper for the published recipe (default: %(default)s)",
+    )
+    reproduce.add_argument(
+        "--workers", type=whole, metavar="N", help="runs at a time (default: one per core)"
+    )
+    reproduce.add_argument(
+        "--engine", default="local", help="local, ray or dask (default: %(default)s)"
+    )
+    reproduce.add_argument(
+        "--address",
+        metavar="HOST:PORT",
+        help="of a Ray or Dask cluster that shares the folder (default: RAY_ADDRESS or "
+        "DASK_SCHEDULER_ADDRESS, else a cluster on this machine)",
+    )
+    reproduce.add_argument(
+        "--out", type=Path, metavar="DIR", help="folder of the study (default: identica-STUDY)"
+    )
+    reproduce.add_argument(
+        "--list", action="store_true", help="say what would run and what is done, and stop"
+    )
+    reproduce.set_defaults(run=_reproduce)
+
+    report = commands.add_parser(
+        "report",
+        help="make the table and report of a study anew",
+        description="Make table.json, table.md and report.html of a study anew from its runs.",
+    )
+    report.add_argument("folder", type=Path, metavar="DIR", help="folder of a study")
+    report.set_defaults(run=_report)
     return top
 
 
@@ -62,6 +105,42 @@ def _demo(args: argparse.Namespace) -> int:
     # a network this small gains little from a second thread, and loses much where others want the core
     torch.set_num_threads(1)
     demo(args.out, seed=args.seed)
+    return 0
+
+
+def _reproduce(args: argparse.Namespace) -> int:
+    from identica.studies import runner
+    from identica.studies.catalogue import find
+    from identica.studies.study import numbers
+
+    study = find(args.study)
+    rows = None if args.rows is None else numbers("rows", args.rows)
+    seeds = None if args.seeds is None else numbers("seeds", args.seeds)
+    out = runner.default_folder(study) if args.out is None else args.out
+    if args.list:
+        planned = runner.plan(study, out, rows=rows, seeds=seeds, preset=args.preset)
+        print(runner.listing(planned))
+        return 0
+    outcome = runner.reproduce(
+        study,
+        rows=rows,
+        seeds=seeds,
+        preset=args.preset,
+        workers=args.workers,
+        engine=args.engine,
+        address=args.address,
+        out=out,
+    )
+    print(f"{outcome.table}\nreport: {outcome.folder / 'report.html'}")
+    for label, why in outcome.failures.items():
+        print(f"identica: {label} failed: {why}", file=sys.stderr)
+    return 1 if outcome.failures else 0
+
+
+def _report(args: argparse.Namespace) -> int:
+    from identica.studies.runner import report
+
+    print(f"{report(args.folder)}\nreport: {args.folder / 'report.html'}")
     return 0
 
 

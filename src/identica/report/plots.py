@@ -87,3 +87,22 @@ def matrix(values: NDArray[np.float64], xlabel: str, ylabel: str) -> Figure:
             set_ticks(range(number), [str(i + 1) for i in range(number)])
         figure.colorbar(picture, shrink=0.85)
     return figure
+
+
+def limit(
+    negatives: Sequence[int], values: Sequence[float], bars: Sequence[float], goal: float
+) -> Figure:
+    """Values with error bars against the number of negatives, and below them the gap to their limit."""
+    with rc_context(STYLE):
+        figure = Figure(figsize=(5.2, 4.6), layout="constrained")
+        above, below = figure.subplots(2, 1, sharex=True)
+        style: dict[str, Any] = {"fmt": "o-", "ms": 4, "lw": 1, "capsize": 3, "color": ACCENT}
+        above.errorbar(negatives, values, bars, label="estimate", **style)
+        above.axhline(goal, color=SOFT, ls="--", lw=1, label=f"limit ({goal:.4f})")
+        above.set(xscale="log", ylabel="nats")
+        above.legend(frameon=False)
+        gaps = np.array(values) - goal
+        low = np.minimum(bars, 0.9 * np.abs(gaps))  # a bar that ends below 0 has no end here
+        below.errorbar(negatives, np.abs(gaps), [low, bars], **style)
+        below.set(yscale="log", xlabel="negatives M", ylabel="distance from the limit")
+    return figure

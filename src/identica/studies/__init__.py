@@ -1,5 +1,26 @@
 """A table of the paper is a list of experiments beside the published figures."""
 
-from identica.studies.tables import Published, Row, load
+from __future__ import annotations
 
-__all__ = ["Published", "Row", "load"]
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from identica.studies.catalogue import STUDIES, find, load
+    from identica.studies.runner import Outcome, report, reproduce
+    from identica.studies.tables import Published, Row
+
+# workers that only wait for something to do need not load torch
+_HOME = {
+    **dict.fromkeys(["STUDIES", "find", "load"], "catalogue"),
+    **dict.fromkeys(["Outcome", "report", "reproduce"], "runner"),
+    **dict.fromkeys(["Published", "Row"], "tables"),
+}
+
+__all__ = ["Outcome", "Published", "Row", "STUDIES", "find", "load", "report", "reproduce"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(f"identica.studies.{_HOME[name]}"), name)
+    raise AttributeError(f"module 'identica.studies' has no attribute {name!r}")

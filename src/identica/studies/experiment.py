@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from identica import checkpoints
+from identica._check import InputError
 from identica.encoders import MLP, BoxHead, ContrastiveModel, make_head
 from identica.losses import InfoNCE
 from identica.metrics import linear_r2, mcc
 from identica.mixing import InvertibleMLP
 from identica.process import GenerativeProcess
+from identica.runs import CHECKPOINT
 from identica.spaces import Box
 from identica.studies.presets import Preset
 from identica.studies.tables import Row
 from identica.training import Contrastive, History, Sampler, Supervised, train
 
 HELD_OUT = 16_384
+Tick = Callable[[int, int], None]  # told the step and the number of steps
+
+_mixing = lru_cache(maxsize=8)(InvertibleMLP)  # finding well-conditioned matrices takes a second
 
 
 def make_process(row: Row, seed: int) -> GenerativeProcess:
     """The true process of a row, with its own mixing for each seed."""
-    mixing = InvertibleMLP(row.space.dim, seed=seed)
+    mixing = _mixing(row.space.dim, seed=seed)
     return GenerativeProcess(row.space, row.marginal, row.conditional, mixing)
 
 
@@ -68,8 +76,12 @@ def run(
     *,
     out: Path | None = None,
     progress: str | None = None,
+    tick: Tick | None = None,
 ) -> tuple[dict[str, Any], History]:
-    """Train and score one experiment; the result as in result.json, and the history of training."""
+    """Train and score one experiment; the result as in result.json, and the history of training.
+
+    `tick(step, steps)` is called before every step.
+    """
     process = make_process(row, seed)
     # batches come from even seeds, so that the held-out samples are never drawn in training
     z = process.latents(HELD_OUT, generator=2 * seed + 1)
@@ -94,9 +106,13 @@ def run(
     def score() -> dict[str, float]:
         return scores(model(x))
 
+    if tick is not None:
+        sample = _ticking(sample, tick, _steps_done(out), training.steps)
     history = train(
         objective, sample, training, seed=2 * seed, score=score, out=out, progress=progress
     )
+    if not history.records:
+        raise InputError(f"{out} holds a checkpoint without the metrics that belong to it")
     result = {
         "scores": score(),
         "seconds": history.last["seconds"],
@@ -104,6 +120,25 @@ def run(
         "seed": seed,
     }
     return result, history
+
+
+def _ticking(sample: Sampler, tick: Tick, step: int, steps: int) -> Sampler:
+    """The same sampler, which tells how many batches it has been asked for."""
+
+    def draw(size: int, /, *, generator: torch.Generator) -> Any:
+        nonlocal step
+        tick(step, steps)
+        step += 1
+        return sample(size, generator=generator)
+
+    return draw
+
+
+def _steps_done(out: Path | None) -> int:
+    if out is None or not (out / CHECKPOINT).exists():
+        return 0
+    state = checkpoints.load(out / CHECKPOINT)
+    return int(state.get("step", 0)) if isinstance(state, dict) else 0
 
 
 def describe(row: Row, kind: str, seed: int, preset: Preset) -> dict[str, Any]:
@@ -120,11 +155,10 @@ def describe(row: Row, kind: str, seed: int, preset: Preset) -> dict[str, Any]:
     }
     if kind == "supervised":
         config["output"] = repr(row.model_space)
+        config["preset"] = {"hidden": preset.hidden, "supervised": asdict(preset.supervised)}
     if kind == "contrastive":
         config["conditional"] = repr(row.conditional)
         config |= {"model_space": repr(row.model_space), "model": repr(row.model)}
-    if kind != "identity":
-        settings = asdict(preset)
-        settings.pop("supervised" if kind == "contrastive" else "contrastive")
-        config["preset"] = settings
+        config["preset"] = asdict(preset)
+        config["preset"].pop("supervised")
     return config

@@ -1,0 +1,41 @@
+"""The studies by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from identica._check import one_of
+from identica.studies.study import Study
+from identica.studies.synthetic import SyntheticTable
+from identica.studies.tables import TABLES
+from identica.studies.theorem1 import ROWS, Theorem1
+
+TITLES = {
+    "icml-table1": "ICML 2021, table 1: identifiability up to affine maps",
+    "icml-table2": "ICML 2021, table 2: identifiability up to permutations",
+    "workshop-table1": "Workshop version, table 1: identifiability up to affine maps",
+}
+
+STUDIES: dict[str, Study[Any]] = {
+    **{name: SyntheticTable(name, TITLES[name], rows) for name, rows in TABLES.items()},
+    "theorem1": Theorem1("theorem1", "Theorem 1: the limit of many negatives", ROWS),
+}
+
+
+def find(study: str) -> Study[Any]:
+    """The study of a name.
+
+    >>> find("theorem1").title
+    'Theorem 1: the limit of many negatives'
+    """
+    return STUDIES[one_of("study", study, STUDIES)]
+
+
+def load(study: str) -> list[Any]:
+    """The records of a study, one for each row of its table.
+
+    >>> row = load("icml-table1")[1]
+    >>> row.conditional, row.model, row.published["contrastive"].mean
+    (VonMisesFisher(kappa=10.0), VonMisesFisher(kappa=1.0), 0.9986)
+    """
+    return find(study).rows

@@ -1,0 +1,149 @@
+"""Reproduce a study: find out what is left to do, do it, and write the table and the page."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, TextIO
+
+from identica import runs
+from identica._check import InputError
+from identica._files import write_json, write_text
+from identica.studies import engine as engines
+from identica.studies import table, work
+from identica.studies.catalogue import find
+from identica.studies.progress import Watch
+from identica.studies.study import Job, Study, check_seeds
+
+SEEDS = range(5)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a study: its folder, the table as text, and why runs failed, by their labels."""
+
+    folder: Path
+    table: str
+    failures: dict[str, str] = field(default_factory=dict)
+
+
+class Planned(NamedTuple):
+    """A run of a plan, under all the names it goes by (row, kind, seed), and how it stands."""
+
+    job: Job
+    uses: list[tuple[int, str, int]]
+    state: str
+
+    @property
+    def label(self) -> str:
+        """Rows, kind and seed in words."""
+        rows = ", ".join(str(row) for row, _, _ in self.uses)
+        _, kind, seed = self.uses[0]
+        return f"row{'s' if len(self.uses) > 1 else ''} {rows} {kind} seed {seed}"
+
+
+def reproduce(
+    study: str | Study[Any],
+    *,
+    rows: Iterable[int] | None = None,
+    seeds: Iterable[int] | None = None,
+    preset: Any = "fast",
+    workers: int | None = None,
+    engine: str = "local",
+    address: str | None = None,
+    out: Path | None = None,
+    stream: TextIO | None = None,
+) -> Outcome:
+    """Do the runs of a study that are not done yet, and write table.json, table.md and report.html.
+
+    Args:
+        study: a name (see `STUDIES`), or a study of your own.
+        rows: numbers of the rows, all by default.
+        seeds: 0 to 4 by default.
+        preset: "fast" or "paper", or settings of the study's own kind.
+        workers: runs at a time; by default one per core.
+        engine: "local", "ray" or "dask".
+        address: of a Ray or Dask cluster.
+        out: folder of the study, identica-STUDY by default.
+        stream: where progress goes, stderr by default.
+    """
+    study = find(study) if isinstance(study, str) else study
+    folder = default_folder(study) if out is None else out
+    planned = plan(study, folder, rows=rows, seeds=seeds, preset=preset)
+    todo = [item.job for item in planned if item.state != "done"]
+    labels = {item.job.name: item.label for item in planned}
+    names = {use: item.job.name for item in planned for use in item.uses}
+    failed: dict[str, str] = {}
+    if todo:
+        with engines.start(engine, workers, address) as started:  # it may fail: nothing is written
+            table.register(folder, study, names)
+            store, before = (folder / table.RUNS).resolve(), len(planned) - len(todo)
+            with Watch(study.name, todo, labels, before, store, stream or sys.stderr) as watch:
+                failed = work.run_all(started, todo, store, watch.say)
+    else:
+        table.register(folder, study, names)
+    failures = {labels[name]: why for name, why in failed.items()}
+    return Outcome(folder, report(folder, study), failures)
+
+
+def default_folder(study: Study[Any]) -> Path:
+    """Where a study goes unless told otherwise."""
+    return Path(f"identica-{study.name}")
+
+
+def plan(
+    study: Study[Any],
+    folder: Path,
+    *,
+    rows: Iterable[int] | None = None,
+    seeds: Iterable[int] | None = None,
+    preset: Any = "fast",
+) -> list[Planned]:
+    """The runs of a study, each once though rows may share it, and how each stands."""
+    planned: dict[str, Planned] = {}
+    wanted = check_seeds(SEEDS if seeds is None else seeds)
+    for row in study.select(rows):
+        for kind in dict.fromkeys(target.kind for target in study.targets(row)):
+            for seed in wanted:
+                job = study.job(row, kind, seed, preset)
+                if job.name not in planned:
+                    state = _state(folder / table.RUNS / job.name, job)
+                    planned[job.name] = Planned(job, [], state)
+                planned[job.name].uses.append((row.row, kind, seed))
+    return list(planned.values())
+
+
+def _state(folder: Path, job: Job) -> str:
+    try:
+        if runs.read_result(folder, job.config) is not None:
+            runs.tidy(folder)
+            return "done"
+    except InputError as error:
+        return f"to do again: {error}"
+    if runs.is_locked(folder / runs.LOCK):
+        return "running"
+    return "begun" if (folder / runs.CHECKPOINT).exists() else "to do"
+
+
+def listing(planned: list[Planned]) -> str:
+    """What would run and what is done, a line for each run."""
+    width = max(len(item.label) for item in planned)
+    lines = [f"{item.label:{width}}  {item.job.name}  {item.state}" for item in planned]
+    done = sum(item.state == "done" for item in planned)
+    return "\n".join([*lines, f"{done} of {len(planned)} runs done"])
+
+
+def report(folder: Path, study: Study[Any] | None = None) -> str:
+    """Make table.json, table.md and report.html anew from the run folders; the table as text."""
+    from identica.report.study import write_study_page
+
+    if study is None:
+        study = find(table.registered(folder)[0])
+    entries = table.collect(folder, study)
+    text = table.markdown(study, entries)
+    write_json(folder / "table.json", table.records(study, entries))
+    write_text(folder / "table.md", text)
+    write_study_page(folder / "report.html", study, entries)
+    return text

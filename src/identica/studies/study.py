@@ -1,0 +1,187 @@
+"""What a study is: rows beside published figures, and a job for each row, kind and seed."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+
+from identica._check import InputError, count
+from identica.runs import run_name
+
+Tick = Callable[[int, int], None]  # told the step and the number of steps
+
+
+class Figure(Protocol):
+    """A published figure: mean and standard deviation over seeds."""
+
+    @property
+    def mean(self) -> float: ...
+    @property
+    def std(self) -> float: ...
+
+
+class Record(Protocol):
+    """A row of a study, known by its number."""
+
+    @property
+    def row(self) -> int: ...
+
+
+R = TypeVar("R", bound=Record)
+
+
+class Target(NamedTuple):
+    """A score of a row that a study compares: which run it comes from, its name, what was published."""
+
+    kind: str
+    score: str
+    published: Figure
+
+
+class Ours(NamedTuple):
+    """Our figure: mean and standard deviation over seeds, and the standard error of the mean."""
+
+    mean: float
+    std: float
+    seeds: int
+    error: float
+
+
+class Verdict(NamedTuple):
+    """Where our figure lies ("above", "within" or "below"), and whether that is as it should be.
+
+    `good` is None where it does not matter.
+    """
+
+    word: str
+    good: bool | None
+
+
+class Picture(NamedTuple):
+    """An image for the page, as the address of an <img>, with its caption."""
+
+    caption: str
+    source: str
+
+
+class Finished(NamedTuple):
+    """A finished run: its seed, folder, configuration and result."""
+
+    seed: int
+    folder: Path
+    config: dict[str, Any]
+    result: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Job:
+    """A run to do: its configuration, the work, and how many pairs that is (to guess the time)."""
+
+    config: Mapping[str, Any]
+    work: Callable[[Path, Tick], Mapping[str, Any]]
+    pairs: int = 0
+
+    @cached_property
+    def name(self) -> str:
+        """The name of its folder; jobs with the same configuration share it."""
+        return run_name(self.config)
+
+
+class Study(ABC, Generic[R]):
+    """A table to reproduce.
+
+    Attributes:
+        name: as on the command line.
+        title: as on the page.
+        rows: the records, in the order of the table.
+    """
+
+    unit = "%"
+    side_by_side = True  # whether every column of figures has a published one beside it
+    legend = (
+        "In %, mean ± standard deviation over seeds (how many); seconds: one seed, all of the row."
+    )
+    within = (
+        "no further from the published mean than its standard deviation, or 0.2 points if that is "
+        "more"
+    )
+
+    def __init__(self, name: str, title: str, rows: Sequence[R]) -> None:
+        self.name, self.title, self.rows = name, title, list(rows)
+
+    @abstractmethod
+    def targets(self, row: R) -> list[Target]:
+        """The scores of a row."""
+
+    @abstractmethod
+    def job(self, row: R, kind: str, seed: int, preset: Any) -> Job:
+        """The run behind a kind of score; `preset` is a name or what the study's presets are."""
+
+    @abstractmethod
+    def cells(self, row: R) -> dict[str, str]:
+        """What the table says of a row beside its figures, by column."""
+
+    def words(self, row: R) -> str:
+        """What the page says of a row in full."""
+        return ""
+
+    @abstractmethod
+    def verdict(self, row: R, target: Target, ours: Ours) -> Verdict:
+        """How our figure compares with the published one."""
+
+    def pictures(self, row: R, runs: Mapping[str, list[Finished]]) -> list[Picture]:
+        """Pictures of a row from its finished runs, by kind."""
+        return []
+
+    def show(self, value: float) -> str:
+        """A figure as the table prints it."""
+        return f"{100 * value:.2f}"
+
+    def spread(self, ours: Ours) -> float:
+        """What the table prints after ±."""
+        return ours.std
+
+    def select(self, rows: Iterable[int] | None) -> list[R]:
+        """The rows with the given numbers, all by default."""
+        known = {row.row: row for row in self.rows}
+        wanted = list(known) if rows is None else list(dict.fromkeys(rows))
+        if not wanted:
+            raise InputError("rows must name at least one row")
+        for number in wanted:
+            if number not in known:
+                raise InputError(
+                    f"rows must lie between {min(known)} and {max(known)} for {self.name}, "
+                    f"got {number}"
+                )
+        return [known[number] for number in wanted]
+
+
+def numbers(name: str, text: str) -> list[int]:
+    """Whole numbers as typed: one by one, as a range, or both.
+
+    >>> numbers("rows", "1,3,7-9")
+    [1, 3, 7, 8, 9]
+    """
+    found: list[int] = []
+    for part in text.split(","):
+        span = re.fullmatch(r"\s*(\d{1,9})\s*(?:-\s*(\d{1,9})\s*)?", part, flags=re.ASCII)
+        if not span:
+            raise InputError(f"{name} must be whole numbers such as 1,3 or 1-4, got {text!r}")
+        first, last = int(span[1]), int(span[2] or span[1])
+        if last < first or last - first > 9999:
+            raise InputError(f"{name} must have ranges that rise (to 10,000 at most), got {part!r}")
+        found += range(first, last + 1)
+    return list(dict.fromkeys(found))
+
+
+def check_seeds(seeds: Iterable[int]) -> list[int]:
+    """The seeds, each once."""
+    found = list(dict.fromkeys(count("seeds", seed, at_least=0) for seed in seeds))
+    if not found:
+        raise InputError("seeds must name at least one seed")
+    return found

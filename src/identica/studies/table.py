@@ -1,0 +1,169 @@
+"""The table of a study, made from its run folders: table.json and table.md."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from identica._check import InputError
+from identica._files import make_folder, write_json
+from identica.runs import CONFIG, claim, read_json, read_result
+from identica.studies.study import Finished, Ours, Study, Target
+
+MANIFEST, RUNS = "study.json", "runs"
+
+
+class Entry(NamedTuple):
+    """A score of a row with what came of it, and the finished runs behind it."""
+
+    row: Any
+    target: Target
+    ours: Ours
+    seconds: float
+    runs: list[Finished]
+
+
+# --- which runs belong to a study -------------------------------------------------------------------
+
+
+def register(folder: Path, study: Study[Any], runs: Mapping[tuple[int, str, int], str]) -> None:
+    """Note in study.json which run belongs to each (row, kind, seed); later ones replace earlier."""
+    make_folder("out", folder / RUNS)
+    with claim(folder):
+        known = registered(folder) if (folder / MANIFEST).exists() else (study.name, {})
+        if known[0] != study.name:
+            raise InputError(
+                f"out must be a folder of its own: {folder} holds the study {known[0]}"
+            )
+        entries = [
+            {"row": row, "kind": kind, "seed": seed, "run": name}
+            for (row, kind, seed), name in sorted((known[1] | dict(runs)).items())
+        ]
+        write_json(folder / MANIFEST, {"study": study.name, "runs": entries})
+
+
+def registered(folder: Path) -> tuple[str, dict[tuple[int, str, int], str]]:
+    """The name of the study in a folder, and its runs."""
+    if not (folder / MANIFEST).exists():
+        raise InputError(f"{folder} does not hold a study: it has no {MANIFEST}")
+    data = read_json(folder / MANIFEST)
+    try:
+        runs = {(e["row"], e["kind"], e["seed"]): str(e["run"]) for e in data["runs"]}
+        return str(data["study"]), runs
+    except (TypeError, KeyError):
+        raise InputError(f"{folder / MANIFEST} is not the list of a study's runs") from None
+
+
+def finished(folder: Path, name: str, seed: int) -> Finished | None:
+    """A finished run; None if it is missing, damaged or still going on."""
+    path = folder / RUNS / name
+    try:
+        config = read_json(path / CONFIG)
+        result = read_result(path, config)
+    except InputError:
+        return None
+    return None if result is None else Finished(seed, path, config, result)
+
+
+# --- the figures ------------------------------------------------------------------------------------
+
+
+def collect(folder: Path, study: Study[Any]) -> list[Entry]:
+    """Every score that has at least one finished run, in the order of the table."""
+    _, runs = registered(folder)
+    entries = []
+    for row in study.rows:
+        by_kind: dict[str, list[Finished]] = {}
+        for (number, kind, seed), name in runs.items():
+            if number == row.row and (run := finished(folder, name, seed)):
+                by_kind.setdefault(kind, []).append(run)
+        for target in study.targets(row):
+            found = [r for r in by_kind.get(target.kind, []) if target.score in r.result["scores"]]
+            if found:
+                results = [run.result for run in found]
+                seconds = float(np.mean([result["seconds"] for result in results]))
+                entries.append(Entry(row, target, pooled(results, target.score), seconds, found))
+    return entries
+
+
+def pooled(results: Sequence[Mapping[str, Any]], score: str) -> Ours:
+    """Mean and standard deviation of a score over seeds, and the standard error of the mean.
+
+    >>> pooled([{"scores": {"r2": 0.75}}, {"scores": {"r2": 1.0}}], "r2")
+    Ours(mean=0.875, std=0.1767..., seeds=2, error=0.12...)
+    """
+    values = [result["scores"][score] for result in results]
+    n = len(values)
+    std = float(np.std(values, ddof=1)) if n > 1 else 0.0
+    own = [result.get("errors", {}).get(score) for result in results]  # if runs know theirs
+    error = std / math.sqrt(n) if None in own else math.sqrt(sum(e**2 for e in own)) / n
+    return Ours(float(np.mean(values)), std, n, error)
+
+
+def records(study: Study[Any], entries: Sequence[Entry]) -> list[dict[str, Any]]:
+    """The content of table.json; figures that are not in [0, 1] come with their unit and error."""
+    found = []
+    for row, target, ours, seconds, _ in entries:
+        record: dict[str, Any] = {
+            "row": row.row,
+            "kind": target.kind,
+            "score": target.score,
+            "published": {"mean": target.published.mean, "std": target.published.std},
+            "ours": {"mean": ours.mean, "std": ours.std, "seeds": ours.seeds},
+            "seconds": round(seconds, 3),
+        }
+        if study.unit != "%":
+            record["ours"]["error"] = ours.error
+            record["unit"] = study.unit
+        found.append(record)
+    return found
+
+
+def markdown(study: Study[Any], entries: Sequence[Entry]) -> str:
+    """The table as the paper prints it: a line for each row, our figures beside the published."""
+    if not entries:
+        return f"# {study.title}\n\nNo run is finished yet.\n"
+    columns = list(dict.fromkeys(label(entry.target) for entry in entries))
+    head = ["#", *study.cells(entries[0].row)]
+    for column in columns:
+        head += [f"{column}, published", "ours"] if study.side_by_side else [column]
+    lines = [[*head, "seconds"], ["---"] * (len(head) + 1)]
+    for row in {entry.row.row: entry.row for entry in entries}.values():
+        found = {label(e.target): e for e in entries if e.row is row}
+        line = [str(row.row), *study.cells(row).values()]
+        for column in columns:
+            entry = found.get(column)
+            if study.side_by_side:
+                line.append(published(study, entry.target) if entry else "–")
+            line.append(ours(study, entry.ours) if entry else "–")
+        seconds = {entry.target.kind: entry.seconds for entry in found.values()}
+        lines.append([*line, f"{sum(seconds.values()):.0f}"])
+    escaped = [[cell.replace("|", r"\|") for cell in line] for line in lines]
+    body = "\n".join(f"| {' | '.join(line)} |" for line in escaped)
+    return f"# {study.title}\n\n{body}\n\n{study.legend}\n"
+
+
+def published(study: Study[Any], target: Target) -> str:
+    """A published figure in words."""
+    return f"{study.show(target.published.mean)} ± {study.show(target.published.std)}"
+
+
+def ours(study: Study[Any], figure: Ours) -> str:
+    """Our figure in words, with the number of seeds."""
+    return f"{study.show(figure.mean)} ± {study.show(study.spread(figure))} ({figure.seeds})"
+
+
+def label(target: Target) -> str:
+    """The column of a score.
+
+    >>> label(Target("supervised", "r2", None)), label(Target("contrastive", "M=10", None))
+    ('supervised R²', 'M=10')
+    """
+    names = {"r2": "R²", "mcc": "MCC"}
+    if target.score.startswith("M="):
+        return target.score
+    return f"{target.kind} {names.get(target.score, target.score)}"

@@ -1,0 +1,75 @@
+"""A real run whose checkpoint or metrics are damaged begins anew, and ends as if nothing had been."""
+
+import pytest
+import tiny
+
+from identica import runs
+from identica.studies import experiment
+
+ROW, PRESET = tiny.ROWS[0], tiny.preset(20)
+
+
+class StopError(Exception):
+    pass
+
+
+def work(stop=None):
+    def tick(step, steps):
+        if step == stop:
+            raise StopError
+
+    return lambda out: experiment.run(ROW, "contrastive", 0, PRESET, out=out, tick=tick)[0]
+
+
+def truncate(data):
+    return data[: len(data) // 2]
+
+
+def spoil_header(data):
+    return data[:40] + b"\xff" + data[41:]
+
+
+def fewer_lines(data):
+    return b""
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        ("checkpoint.safetensors", truncate),
+        ("checkpoint.safetensors", spoil_header),
+        ("checkpoint.safetensors", fewer_lines),
+        ("metrics.jsonl", truncate),
+    ],
+)
+def test_damage_costs_time_but_nothing_else(tmp_path, name, damage):
+    config = experiment.describe(ROW, "contrastive", 0, PRESET)
+    with pytest.raises(StopError):
+        runs.execute(tmp_path, config, work(stop=17))
+    (tmp_path / "metrics.jsonl").write_bytes(b'{"step": 15, "loss": 1.0}\n')  # it is at step 15
+    whole = (tmp_path / name).read_bytes()
+    (tmp_path / name).write_bytes(damage(whole))
+    result = runs.execute(tmp_path, config, work())
+    assert (tmp_path / f"{name}.aside-1").read_bytes() == damage(whole)
+    assert name in (tmp_path / "notes.log").read_text()
+    undisturbed = experiment.run(ROW, "contrastive", 0, PRESET)[0]
+    assert result["scores"] == undisturbed["scores"]
+    assert (tmp_path / "model.safetensors").exists()
+    assert not (tmp_path / "checkpoint.safetensors").exists()
+
+
+def test_a_checkpoint_without_its_metrics_is_not_trusted(tmp_path):
+    """It stands at the last step, so nothing would be recorded of the whole training."""
+    config = experiment.describe(ROW, "contrastive", 0, PRESET)
+
+    def killed_at_the_end(out):
+        experiment.run(ROW, "contrastive", 0, PRESET, out=out)
+        raise StopError
+
+    with pytest.raises(StopError):
+        runs.execute(tmp_path, config, killed_at_the_end)
+    (tmp_path / "metrics.jsonl").unlink()
+    result = runs.execute(tmp_path, config, work())
+    assert "without the metrics" in (tmp_path / "notes.log").read_text()
+    assert len((tmp_path / "metrics.jsonl").read_text().splitlines()) == 1
+    assert result["seed"] == 0

@@ -1,0 +1,120 @@
+import pytest
+
+from identica import InputError
+from identica.studies import STUDIES, find, load
+from identica.studies.presets import PAPER
+from identica.studies.study import Ours, numbers
+from identica.studies.table import label
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [("1", [1]), ("1,3", [1, 3]), ("1-4", [1, 2, 3, 4]), (" 7 , 2-3,2", [7, 2, 3])],
+)
+def test_numbers_as_typed(text, found):
+    assert numbers("rows", text) == found
+
+
+@pytest.mark.parametrize(
+    "text", ["", ",", "1,", "x", "1;2", "-1", "3-1", "1-", "1.5", "٣", "0-99999999"]
+)
+def test_bad_numbers_are_named(text):
+    with pytest.raises(InputError, match=r"^seeds must"):
+        numbers("seeds", text)
+
+
+def test_the_studies_are_there_and_an_unknown_one_is_named():
+    assert [len(load(name)) for name in ("icml-table1", "icml-table2", "workshop-table1")] == [
+        12,
+        10,
+        12,
+    ]
+    assert len(load("theorem1")) == 4
+    with pytest.raises(InputError, match=r"study must be one of .*did you mean 'icml-table1'"):
+        load("icml-tabel1")
+
+
+def test_unknown_rows_are_named():
+    study = find("icml-table2")
+    assert [row.row for row in study.select([3, 1, 3])] == [3, 1]
+    for rows in ([0], [1, 11], []):
+        with pytest.raises(InputError, match=r"^rows must"):
+            study.select(rows)
+
+
+def test_rows_with_the_same_process_share_their_identity_and_supervised_runs():
+    study = find("icml-table1")
+    names = {
+        kind: {row.row: study.job(row, kind, 0, "fast").name for row in study.rows}
+        for kind in ("identity", "supervised", "contrastive")
+    }
+    for kind in ("identity", "supervised"):
+        found = names[kind]
+        assert len({found[n] for n in (1, 2, 3, 4)}) == 1, kind
+        assert len({found[n] for n in (5, 6, 7, 8)}) == 1, kind
+        assert found[9] == found[10]
+        assert len(set(found.values())) == 5, kind
+    assert len(set(names["contrastive"].values())) == 12
+
+
+@pytest.mark.parametrize("name", list(STUDIES))
+def test_every_job_of_every_study_has_a_name_of_its_own(name):
+    study, names = find(name), {}
+    for row in study.rows:
+        for target in study.targets(row):
+            for seed in (0, 1):
+                job = study.job(row, target.kind, seed, "paper")
+                names.setdefault(job.name, job.config)
+                assert names[job.name] == job.config
+
+
+def test_a_preset_is_a_name_or_settings():
+    study = find("icml-table1")
+    job = study.job(study.rows[1], "contrastive", 0, "paper")
+    assert job.name == study.job(study.rows[1], "contrastive", 0, PAPER).name
+    assert job.pairs == 300_000 * 6144
+    with pytest.raises(InputError, match="preset must be one of fast, paper"):
+        study.job(study.rows[1], "contrastive", 0, "quick")
+
+
+def test_a_row_reads_as_in_the_paper():
+    rows = find("icml-table1").rows
+    cells = find("icml-table1").cells
+    assert list(cells(rows[1]).values()) == [
+        *("sphere", "uniform", "vMF(10)", "sphere", "vMF(1)", "no", "none")
+    ]
+    assert list(cells(rows[10]).values()) == [
+        *("unbounded", "Laplace(1)", "Normal(1)", "unbounded", "Normal", "no", "none")
+    ]
+    study = find("icml-table2")
+    assert list(study.cells(study.rows[1]).values()) == [
+        *("box", "uniform", "GenNorm(3; 0.05)", "box", "GenNorm(3)", "yes", "permutation")
+    ]
+    assert study.words(study.rows[1]).startswith("Guaranteed by Theorem 6")
+    assert "Theory forbids a high score here" in study.words(study.rows[7])
+    assert [label(target) for target in study.targets(study.rows[0])] == [
+        *("identity MCC", "supervised MCC", "contrastive MCC")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("row", "kind", "ours", "word", "good"),
+    [
+        # published 98.62 ± 0.05: 0.2 points count, being more
+        (1, "contrastive", 0.9842, "within", True),
+        (1, "contrastive", 0.9841, "below", False),
+        (1, "contrastive", 0.9990, "above", True),
+        # row 8 must fail, near 58.26 ± 3.00
+        (8, "contrastive", 0.61, "within", True),
+        (8, "contrastive", 0.50, "below", True),
+        (8, "contrastive", 0.62, "above", False),
+        (8, "supervised", 0.90, "below", False),
+        # raw observations have nothing to reach
+        (1, "identity", 0.30, "below", None),
+    ],
+)
+def test_verdicts(row, kind, ours, word, good):
+    study = find("icml-table2")
+    record = study.rows[row - 1]
+    target = next(t for t in study.targets(record) if t.kind == kind)
+    assert study.verdict(record, target, Ours(ours, 0.0, 5, 0.0)) == (word, good)

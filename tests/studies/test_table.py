@@ -1,0 +1,170 @@
+import json
+
+import pytest
+import tiny
+from counting import Count, Counting
+from counting import study as counting
+
+from identica import InputError
+from identica._files import write_json
+from identica.runs import execute
+from identica.studies import report, reproduce, table
+from identica.studies.runner import listing, plan
+from identica.studies.synthetic import SyntheticTable
+from identica.studies.theorem1 import ROWS, Theorem1
+
+
+def fake(folder, study, *, seeds=(0, 1), preset="fast", skip=(), scores=None):
+    """Finished runs with made-up scores: row/100 + seed/1000, or as told."""
+    names = {}
+    for item in plan(study, folder, seeds=seeds, preset=preset):
+        for use in item.uses:
+            names[use] = item.job.name
+        row, kind, seed = item.uses[0]
+        if (row, kind, seed) in skip:
+            continue
+        record = next(r for r in study.rows if r.row == row)
+        wanted = [t.score for t in study.targets(record) if t.kind == kind]
+        found = scores(row, kind, seed) if scores else row / 100 + seed / 1000
+        result = {"scores": dict.fromkeys(wanted, found), "seconds": 2.0, "pairs": 1, "seed": seed}
+        if isinstance(study, Theorem1):
+            result["errors"] = dict.fromkeys(wanted, 0.01)
+        execute(folder / "runs" / item.job.name, item.job.config, lambda _, r=result: r)
+    table.register(folder, study, names)
+    return folder
+
+
+def test_the_records_have_the_form_that_others_rely_on(tmp_path):
+    report(fake(tmp_path, tiny.study(), preset=tiny.preset()), tiny.study())
+    records = json.loads((tmp_path / "table.json").read_text())
+    assert len(records) == 12
+    assert records[5] == {
+        "row": 2,
+        "kind": "contrastive",
+        "score": "r2",
+        "published": {"mean": 0.5, "std": 0.4},
+        "ours": {
+            "mean": pytest.approx(0.0205),
+            "std": pytest.approx(0.001 / 2**0.5),
+            "seeds": 2,
+        },
+        "seconds": 2.0,
+    }
+    assert [(r["row"], r["kind"]) for r in records[:3]] == [
+        (1, "identity"),
+        (1, "supervised"),
+        (1, "contrastive"),
+    ]
+
+
+def test_the_limits_of_theorem_1_come_with_their_unit(tmp_path):
+    study = Theorem1("theorem1", "Theorem 1", ROWS)
+    text = report(fake(tmp_path, study), study)
+    first = json.loads((tmp_path / "table.json").read_text())[0]
+    assert first["published"] == {"mean": ROWS[0].cross_entropy, "std": 0.0}
+    assert (first["score"], first["unit"]) == ("M=10", "nats")
+    assert first["ours"]["error"] == pytest.approx(0.01 / 2**0.5)
+    assert "| 1 | sphere | uniform | vMF(1) | 3.1894 | 0.0105 ± 0.0071 (2) |" in text
+
+
+def test_the_markdown_reads_as_the_papers_table(tmp_path):
+    study = tiny.study()
+    text = report(fake(tmp_path, study, preset=tiny.preset()), study)
+    assert (tmp_path / "table.md").read_text() == text
+    head, rule, first, *_ = text.splitlines()[2:]
+    assert "p(z̃\\|z)" in head
+    columns = {line.replace("\\|", "").count("|") for line in (head, rule, first)}
+    assert len(columns) == 1
+    assert first.startswith(
+        "| 1 | sphere | uniform | vMF(5) | sphere | vMF(5) | yes | orthogonal "
+        "| 70.00 ± 5.00 | 1.05 ± 0.07 (2) |"
+    )
+
+
+def test_a_partial_study_gives_a_partial_table(tmp_path):
+    study = counting([Count(1), Count(2), Count(3)])
+    skip = [(1, "contrastive", 0), (3, "contrastive", 0), (3, "contrastive", 1)]
+    report(fake(tmp_path, study, skip=skip), study)
+    records = json.loads((tmp_path / "table.json").read_text())
+    assert [(r["row"], r["ours"]["seeds"], r["ours"]["std"]) for r in records] == [
+        (1, 1, 0.0),
+        (2, 2, pytest.approx(0.001 / 2**0.5)),
+    ]
+
+
+def test_a_study_without_any_result_says_so(tmp_path):
+    study = counting([Count(1)])
+    table.register(tmp_path, study, {})
+    assert "No run is finished yet" in report(tmp_path, study)
+    assert json.loads((tmp_path / "table.json").read_text()) == []
+    assert "No run is finished yet" in (tmp_path / "report.html").read_text()
+
+
+def test_damaged_results_are_left_out_of_the_table(tmp_path):
+    study = counting([Count(1)])
+    fake(tmp_path, study, seeds=(0, 1, 2))
+    damaged, _, foreign = sorted(tmp_path.glob("runs/*/result.json"))
+    damaged.write_text('{"scores"')
+    write_json(foreign, {"scores": {"another": 1.0}, "seconds": 0, "pairs": 0, "seed": 9})
+    report(tmp_path, study)
+    assert json.loads((tmp_path / "table.json").read_text())[0]["ours"]["seeds"] == 1
+
+
+def test_what_was_asked_for_later_is_added(tmp_path):
+    study = counting([Count(1), Count(2)])
+    assert reproduce(study, rows=[1], seeds=[0], out=tmp_path).failures == {}
+    before = (tmp_path / "table.json").read_text()
+    outcome = reproduce(study, rows=[1, 2], seeds=[0, 1], out=tmp_path, workers=2)
+    assert "(2)" in outcome.table
+    records = json.loads((tmp_path / "table.json").read_text())
+    assert [r["ours"]["seeds"] for r in records] == [2, 2]
+    assert json.loads(before)[0]["ours"]["seeds"] == 1
+
+
+def test_failures_are_listed_and_the_rest_is_in_the_table(tmp_path):
+    study = counting([Count(1), Count(2, fails=True)])
+    outcome = reproduce(study, seeds=[0], out=tmp_path)
+    assert outcome.failures == {
+        "row 2 contrastive seed 0": "ArithmeticError: the loss became nan at step 0"
+    }
+    assert [r["row"] for r in json.loads((tmp_path / "table.json").read_text())] == [1]
+
+
+def test_a_folder_of_another_study_is_refused(tmp_path):
+    table.register(tmp_path, counting([Count(1)]), {})
+    other = Counting("other", "Other", [Count(1)])
+    with pytest.raises(InputError, match="holds the study counting"):
+        reproduce(other, out=tmp_path)
+    with pytest.raises(InputError, match=r"has no study\.json"):
+        report(tmp_path / "nowhere")
+    (tmp_path / "study.json").write_text('{"study": "x"}')
+    with pytest.raises(InputError, match="not the list of a study's runs"):
+        report(tmp_path)
+
+
+def test_the_list_says_what_is_done_and_what_would_run(tmp_path):
+    study = counting([Count(1), Count(2)])
+    fake(tmp_path, study, skip=[(2, "contrastive", 1)])
+    first, second, third, fourth = plan(study, tmp_path, seeds=[0, 1])
+    (tmp_path / "runs" / second.job.name / "result.json").write_text("{")
+    (tmp_path / "runs" / fourth.job.name).mkdir(parents=True)
+    (tmp_path / "runs" / fourth.job.name / "checkpoint.safetensors").touch()
+    lines = listing(plan(study, tmp_path, seeds=[0, 1])).splitlines()
+    assert lines[0] == f"row 1 contrastive seed 0  {first.job.name}  done"
+    assert "to do again" in lines[1]
+    assert str(tmp_path / "runs" / second.job.name / "result.json") in lines[1]
+    assert lines[2].endswith("done")
+    assert third.state == "done"
+    assert lines[3].endswith("begun")
+    assert lines[-1] == "2 of 4 runs done"
+
+
+def test_shared_runs_are_listed_once(tmp_path):
+    study = SyntheticTable("tiny", "Tiny", tiny.ROWS)
+    planned = plan(study, tmp_path, rows=[1, 2], seeds=[0], preset=tiny.preset())
+    assert [item.label for item in planned] == [
+        "rows 1, 2 identity seed 0",
+        "rows 1, 2 supervised seed 0",
+        "row 1 contrastive seed 0",
+        "row 2 contrastive seed 0",
+    ]

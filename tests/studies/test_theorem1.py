@@ -1,0 +1,104 @@
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from scipy.integrate import quad
+
+from identica import Box, InputError, InvertibleMLP, Laplace, Normal, Sphere, Uniform
+from identica.families import GeneralizedNormal, VonMisesFisher, log_mean_exp_cosine
+from identica.process import GenerativeProcess
+from identica.studies import theorem1
+from identica.studies.study import Ours
+from identica.studies.table import pooled
+from identica.studies.theorem1 import ROWS, Estimate, Limit, Theorem1, cross_entropy
+from identica.theory import theorem1_curve
+
+SMALL = Estimate(negatives=(10, 100, 1000, 10_000, 100_000), batches=6, anchors=32, positives=128)
+
+
+@pytest.mark.parametrize(
+    ("space", "family"),
+    [
+        (Sphere(10), VonMisesFisher(1.0)),
+        (Sphere(10), VonMisesFisher(10.0)),
+        (Box(10), Laplace(0.25)),
+        (Box(10), Normal(0.25)),
+        (Box(3), GeneralizedNormal(3.0, 0.05)),
+        (Box(2, low=(0.0, -2.0), high=(1.0, 5.0)), Laplace(0.7)),
+        (Box(2), Normal(30.0)),
+    ],
+)
+def test_the_limit_is_the_mean_of_minus_log_density(space, family):
+    z = space.sample(100_000, generator=0, dtype=torch.float64)
+    sample = -family.log_prob(space, family.sample(space, z, generator=1), z)
+    error = sample.std().item() / math.sqrt(len(sample))
+    assert cross_entropy(space, family) == pytest.approx(sample.mean().item(), abs=4 * error + 1e-9)
+
+
+@pytest.mark.parametrize("scale", [0.02, 0.3, 2.0])
+def test_quadrature_agrees_with_scipys(scale):
+    def entropy(c):
+        def integral(f):
+            return quad(f, 0, c)[0] + quad(f, c, 1)[0]
+
+        z = integral(lambda x: math.exp(-abs(x - c) / scale))
+        mean = integral(lambda x: abs(x - c) / scale * math.exp(-abs(x - c) / scale)) / z
+        return math.log(z) + mean
+
+    expected = 2 * quad(entropy, 0, 0.5, limit=200)[0]
+    assert cross_entropy(Box(1), Laplace(scale)) == pytest.approx(expected, abs=1e-6)
+
+
+def test_what_has_no_limit_is_named():
+    with pytest.raises(InputError, match="has no cross-entropy"):
+        cross_entropy(Sphere(3), Laplace(0.05))
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: str(row.conditional))
+def test_the_estimate_meets_the_limit_and_the_gap_falls(row):
+    row = replace(row, estimate=SMALL)
+    results = [theorem1.run(row, seed) for seed in (0, 1)]
+    found = [pooled(results, theorem1.score_name(m)) for m in SMALL.negatives]
+    gaps = [ours.mean - row.cross_entropy for ours in found]
+    assert abs(gaps[-1]) < 2 * found[-1].error
+    # what is left at M is (R + 1)/2M with R = E q²/(E q)²: the gap falls until noise is left
+    assert gaps[0] > 4 * found[0].error
+    assert gaps[0] > gaps[1] > gaps[2]
+    for gap, ours in zip(gaps[3:], found[3:], strict=True):
+        assert abs(gap) < max(gaps[2], 2 * ours.error)
+    if isinstance(row.conditional, VonMisesFisher):
+        kappa = row.conditional.kappa
+        ratio = math.exp(log_mean_exp_cosine(10, 2 * kappa) - 2 * log_mean_exp_cosine(10, kappa))
+        assert gaps[2] == pytest.approx((ratio + 1) / 2000, abs=3 * found[2].error)
+
+
+def test_the_standard_error_is_honest():
+    """Over many seeds the estimates scatter as they say they do."""
+    estimate = Estimate(negatives=(20,), batches=4, anchors=8, positives=4)
+    row = Limit(1, Box(2), Laplace(0.3), estimate)
+    results = [theorem1.run(row, seed) for seed in range(150)]
+    values = np.array([r["scores"]["M=20"] for r in results])
+    errors = np.array([r["errors"]["M=20"] for r in results])
+    assert values.std(ddof=1) == pytest.approx(math.sqrt((errors**2).mean()), rel=0.2)
+
+
+def test_it_estimates_what_the_theory_module_does():
+    row = Limit(1, Sphere(4), VonMisesFisher(5.0), replace(SMALL, negatives=(50,), anchors=128))
+    ours = theorem1.run(row, 0)
+    process = GenerativeProcess(
+        row.space, Uniform(), row.conditional, InvertibleMLP(4, seed=0, draws=1)
+    )
+    (theirs,) = theorem1_curve(process, [50], batches=20, anchors=512, generator=1)
+    error = math.hypot(theirs.error, ours["errors"]["M=50"])
+    assert ours["scores"]["M=50"] == pytest.approx(theirs.value, abs=4 * error)
+
+
+def test_the_largest_m_alone_is_judged():
+    study = Theorem1("theorem1", "Theorem 1", ROWS)
+    row, targets = ROWS[1], study.targets(ROWS[1])
+    limit = row.cross_entropy
+    assert study.verdict(row, targets[0], Ours(limit + 0.9, 0, 5, 0.01)) == ("above", None)
+    assert study.verdict(row, targets[-1], Ours(limit + 0.019, 0, 5, 0.01)) == ("within", True)
+    assert study.verdict(row, targets[-1], Ours(limit + 0.021, 0, 5, 0.01)) == ("above", False)
