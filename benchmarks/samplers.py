@@ -34,6 +34,7 @@ PAIRS = [
 def measure() -> list[dict[str, object]]:
     """A record for each (space, family): time as a multiple of the normals'."""
     generator = torch.Generator().manual_seed(0)
+    torch.set_num_threads(1)  # as normals are drawn, whatever the number
     records = []
     for space, family in PAIRS:
         if isinstance(space, Euclidean):

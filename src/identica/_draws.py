@@ -282,7 +282,7 @@ def coordinatewise(
     rows, table, place = _rows(centre), power_table(float(beta)), _place(generator)
     out = np.empty_like(rows)
     if isinstance(space, Box):
-        low, high = (bound.numpy() for bound in space.bounds())
+        low, high = (bound.contiguous().numpy() for bound in space.bounds())
         in_box(rows, scale, table, low, high, place, out)
     else:
         radius = space.radius if isinstance(space, Sphere) else 0.0
