@@ -28,7 +28,7 @@ bench: install
 # hours; finished runs are found again, so it can be stopped and started at will
 studies: install
 	for study in theorem1 icml-table1 icml-table2 workshop-table1; do \
-	  $(BIN)/identica reproduce $$study --out runs/$$study || exit $$?; done
+	  $(BIN)/identica reproduce $$study --out results/$$study || exit $$?; done
 
 clean:
 	rm -rf .venv build dist site

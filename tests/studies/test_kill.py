@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -72,6 +73,14 @@ def finished(out):
     return {path: (stat.st_ino, stat.st_mtime_ns) for path, stat in found.items()}
 
 
+def tidy_up(pid):
+    """Remove what joblib's processes share, since the one that would do so was killed with them."""
+    for path in Path("/dev/shm").glob(f"*loky-{pid}-*"):
+        path.unlink()
+    for path in Path("/dev/shm").glob(f"joblib_memmapping_folder_{pid}_*"):
+        shutil.rmtree(path)
+
+
 def kill_again_and_again(times, moments, out, script, *arguments):
     """Kill the whole study at random moments of its work; nothing finished may be touched."""
     results = {}
@@ -83,6 +92,7 @@ def kill_again_and_again(times, moments, out, script, *arguments):
         time.sleep(moments.uniform(0, 0.1))
         os.killpg(study.pid, signal.SIGKILL)
         _, told = study.communicate(timeout=60)
+        tidy_up(study.pid)
         assert study.returncode == -signal.SIGKILL, told  # it was not done by then
         assert results.items() <= finished(out).items()
         results = finished(out)

@@ -103,9 +103,7 @@ class Study(ABC, Generic[R]):
 
     unit = "%"
     side_by_side = True  # whether every column of figures has a published one beside it
-    legend = (
-        "In %, mean ± standard deviation over seeds (how many); seconds: one seed, all of the row."
-    )
+    legend = "In %, mean ± standard deviation over seeds (how many)."
     within = (
         "no further from the published mean than its standard deviation, or 0.2 points if that is "
         "more"

@@ -75,10 +75,12 @@ class SyntheticTable(Study[Row]):
             return []
         from identica.report import plots
 
-        goal = row.published["contrastive"].mean
+        pictures = []
         histories = {f"seed {run.seed}": read_metrics(run.folder) for run in found}
-        curves = plots.training_curve(histories, row.score, goal=goal)
-        pictures = [Picture("Training, by seed", plots.inline(curves, dpi=90))]
+        if any(histories.values()):
+            goal = row.published["contrastive"].mean
+            curves = plots.training_curve(histories, row.score, goal=goal)
+            pictures.append(Picture("Training, by seed", plots.inline(curves, dpi=90)))
         with suppress(InputError):  # weights that are gone or damaged cost the picture alone
             z, codes = recovered(row, found[0])
             aligned, how = align(z, codes, row.score)

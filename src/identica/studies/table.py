@@ -144,7 +144,7 @@ def markdown(study: Study[Any], entries: Sequence[Entry]) -> str:
         lines.append([*line, f"{sum(seconds.values()):.0f}"])
     escaped = [[cell.replace("|", r"\|") for cell in line] for line in lines]
     body = "\n".join(f"| {' | '.join(line)} |" for line in escaped)
-    return f"# {study.title}\n\n{body}\n\n{study.legend}\n"
+    return f"# {study.title}\n\n{body}\n\n{study.legend} Seconds: one seed of all kinds.\n"
 
 
 def published(study: Study[Any], target: Target) -> str:

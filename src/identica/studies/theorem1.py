@@ -179,7 +179,7 @@ class Theorem1(Study[Limit]):
     side_by_side = False
     legend = (
         "L(M) − log M + log|Z| in nats, mean ± standard error (seeds), and the limit: the entropy of "
-        "the conditional; seconds: one seed."
+        "the conditional."
     )
     within = "no further from the limit than two standard errors"
 
