@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -9,15 +11,15 @@ from torch import Tensor, nn
 from identica._check import InputError, count, positive
 
 
-class Mixing(nn.Module):
+class Mixing(nn.Module, ABC):
     """An injective map x = g(z) from R^n to R^m, m ≥ n, with fixed weights."""
 
     dim: int
     observed: int
 
+    @abstractmethod
     def inverse(self, x: Tensor) -> Tensor:
         """The z (N×n) with g(z) = x (N×m); for x off the image of g, some z nearby."""
-        raise NotImplementedError
 
     def _check(self, name: str, values: Tensor, columns: int) -> None:
         if values.shape[-1:] != (columns,):
