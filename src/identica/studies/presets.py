@@ -68,8 +68,8 @@ FAST = Preset(
 def choose(name: str, row: Row) -> Preset:
     """The preset of a name for a row.
 
-    What the fast one takes for a kind of row was found by `python -m benchmarks.ablation`; see
-    docs/speed.md.
+    Why the fast one takes what it takes is in docs/speed.md; `python -m benchmarks.ablation` tries
+    the alternatives.
     """
     if one_of("preset", name, PRESETS) == "paper":
         return PAPER
