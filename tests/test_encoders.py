@@ -6,6 +6,7 @@ from identica import (
     Box,
     BoxHead,
     ContrastiveModel,
+    ConvEncoder,
     Euclidean,
     InputError,
     Laplace,
@@ -75,3 +76,17 @@ def test_the_published_network():
 def test_bad_input_is_named(make, named):
     with pytest.raises(InputError, match=named):
         make()
+
+
+def test_the_convolutional_encoder_is_the_published_network_and_takes_whole_numbers():
+    network = ConvEncoder(10, channels=3, scale=255, seed=3)
+    sizes = [tuple(p.shape) for p in network.parameters()]
+    assert sizes[::2] == [
+        (32, 3, 4, 4), (32, 32, 4, 4), (64, 32, 4, 4), (64, 64, 4, 4), (256, 64, 4, 4), (10, 256)
+    ]  # fmt: skip
+    images = torch.randint(0, 256, (4, 3, 64, 64), dtype=torch.uint8)
+    assert torch.equal(network(images), network(images / 255))
+    again = ConvEncoder(10, channels=3, scale=255, seed=3)
+    assert torch.equal(again(images), network(images))
+    with pytest.raises(InputError, match="3×64×64"):
+        network(images[:, :1])

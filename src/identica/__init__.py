@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from identica._check import InputError
-    from identica.encoders import MLP, BoxHead, ContrastiveModel, EuclideanHead, SphereHead
+    from identica.encoders import (
+        MLP,
+        BoxHead,
+        ContrastiveModel,
+        ConvEncoder,
+        EuclideanHead,
+        SphereHead,
+    )
     from identica.families import (
         GeneralizedNormal,
         Joint,
@@ -40,7 +47,8 @@ _HOME = {
     **dict.fromkeys(["CouplingFlow", "InvertibleMLP"], "mixing"),
     **dict.fromkeys(["GenerativeProcess", "Pairs"], "process"),
     **dict.fromkeys(
-        ["MLP", "BoxHead", "ContrastiveModel", "EuclideanHead", "SphereHead"], "encoders"
+        ["MLP", "BoxHead", "ContrastiveModel", "ConvEncoder", "EuclideanHead", "SphereHead"],
+        "encoders",
     ),
     **dict.fromkeys(["AlignUniform", "InfoNCE"], "losses"),
     **dict.fromkeys(["Guarantee", "guarantee"], "theory"),
@@ -53,6 +61,7 @@ __all__ = [
     "BoxHead",
     "Contrastive",
     "ContrastiveModel",
+    "ConvEncoder",
     "CouplingFlow",
     "Euclidean",
     "EuclideanHead",

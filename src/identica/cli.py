@@ -5,11 +5,15 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
 
 from identica import __version__
 from identica._check import InputError
+
+# the modules that add the commands of each data set
+DATA_SETS: dict[str, str] = {}
 
 
 class Parser(argparse.ArgumentParser):
@@ -87,6 +91,16 @@ def parser() -> Parser:
     )
     report.add_argument("folder", type=Path, metavar="DIR", help="folder of a study")
     report.set_defaults(run=_report)
+
+    data = commands.add_parser(
+        "data",
+        help="build, check or look at a data set",
+        description="Build, check or look at a data set, under IDENTICA_DATA unless told otherwise.",
+    )
+    names = data.add_subparsers(dest="name", required=True, metavar="NAME")
+    for name, module in DATA_SETS.items():
+        configure = import_module(f"identica.datasets.commands.{module}").configure
+        configure(names.add_parser(name))
     return top
 
 

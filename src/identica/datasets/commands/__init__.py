@@ -1,0 +1,1 @@
+"""The commands of each data set: identica data NAME build | check | show."""
