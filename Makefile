@@ -30,5 +30,8 @@ studies: install
 	for study in theorem1 icml-table1 icml-table2 workshop-table1; do \
 	  $(BIN)/identica reproduce $$study --out results/$$study || exit $$?; done
 
+docs: install
+	$(BIN)/mkdocs build --strict --quiet
+
 clean:
 	rm -rf .venv build dist site

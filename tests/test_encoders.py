@@ -90,3 +90,18 @@ def test_the_convolutional_encoder_is_the_published_network_and_takes_whole_numb
     assert torch.equal(again(images), network(images))
     with pytest.raises(InputError, match="3×64×64"):
         network(images[:, :1])
+
+
+def test_a_soft_sphere_closes_in_and_goes_on_where_it_stopped():
+    head = SphereHead(Sphere(2, radius=2.0), soften=2)
+    codes = torch.tensor([[3.0, 4.0], [0.0, 0.0]])
+    assert torch.allclose(head(codes), 2 * codes)  # space as it is
+    half = torch.tensor([[6.0, 8.0], [0.0, 0.0]]) / 5**0.5
+    assert torch.allclose(head.eval()(codes), half)
+    assert torch.allclose(head.train()(codes), half)  # looking at it in between changed nothing
+    assert torch.allclose(head(codes)[0].norm(), torch.tensor(2.0))
+    again = SphereHead(Sphere(2, radius=2.0), soften=2)
+    again.load_state_dict(head.state_dict())
+    assert torch.allclose(again(codes)[0], torch.tensor([1.2, 1.6]))
+    with pytest.raises(InputError, match="soften"):
+        SphereHead(Sphere(2), soften=0)

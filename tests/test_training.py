@@ -274,3 +274,27 @@ def test_an_output_folder_that_is_a_file(tmp_path):
     with pytest.raises(InputError, match="out must be a folder"):
         train(objective, process.sample, Training(steps=1, batch=32), out=tmp_path / "file")
     assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_half_precision_of_the_model_changes_the_loss_little():
+    process, model, _ = setup()
+    batch = process.sample(256, generator=0)
+    loss = InfoNCE(model.conditional)
+    exact, half = Contrastive(model, loss)(batch), Contrastive(model, loss, autocast=True)(batch)
+    assert half.dtype == torch.float32
+    assert exact.item() != half.item()
+    assert half.item() == pytest.approx(exact.item(), abs=0.02)
+
+
+def test_records_go_to_tensorboard(tmp_path):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    process, model, _ = setup()
+    objective = Contrastive(model, InfoNCE(model.conditional))
+    how = Training(steps=6, batch=32, score_every=2, checkpoint_every=2, optimizer="adam")
+    history = train(objective, process.sample, how, out=tmp_path, tensorboard=True)
+    events = EventAccumulator(str(tmp_path / "tensorboard")).Reload()
+    found = [(event.step, event.value) for event in events.Scalars("loss")]
+    assert found == [(r["step"], pytest.approx(r["loss"])) for r in history.records]
+    with pytest.raises(InputError, match="out"):
+        train(objective, process.sample, how, tensorboard=True)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         EuclideanHead,
         SphereHead,
     )
+    from identica.estimator import ContrastiveICA
     from identica.families import (
         GeneralizedNormal,
         Joint,
@@ -50,6 +51,7 @@ _HOME = {
         ["MLP", "BoxHead", "ContrastiveModel", "ConvEncoder", "EuclideanHead", "SphereHead"],
         "encoders",
     ),
+    "ContrastiveICA": "estimator",
     **dict.fromkeys(["AlignUniform", "InfoNCE"], "losses"),
     **dict.fromkeys(["Guarantee", "guarantee"], "theory"),
     **dict.fromkeys(["Contrastive", "Supervised", "Training", "train"], "training"),
@@ -60,6 +62,7 @@ __all__ = [
     "Box",
     "BoxHead",
     "Contrastive",
+    "ContrastiveICA",
     "ContrastiveModel",
     "ConvEncoder",
     "CouplingFlow",

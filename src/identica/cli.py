@@ -13,7 +13,7 @@ from identica import __version__
 from identica._check import InputError
 
 # the modules that add the commands of each data set
-DATA_SETS: dict[str, str] = {}
+DATA_SETS: dict[str, str] = {"3dident": "threedident", "kitti-masks": "kitti_masks"}
 
 
 class Parser(argparse.ArgumentParser):
@@ -55,7 +55,9 @@ def parser() -> Parser:
         description="Do the runs of a study that are not done yet, and write its table and report.",
     )
     reproduce.add_argument(
-        "study", metavar="STUDY", help="icml-table1, icml-table2, workshop-table1 or theorem1"
+        "study",
+        metavar="STUDY",
+        help="icml-table1, icml-table2, icml-table4, workshop-table1, workshop-table5 or theorem1",
     )
     reproduce.add_argument("--rows", metavar="1,3", help="rows such as 1,3 or 1-4 (default: all)")
     reproduce.add_argument("--seeds", metavar="0,1", help="seeds such as 0,1 (default: 0-4)")

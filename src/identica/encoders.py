@@ -120,18 +120,40 @@ class EuclideanHead(Head):
 class SphereHead(Head):
     """x/‖x‖·r with the radius r fixed or learnt.
 
+    With `soften`, x/‖x‖^a·r in training, where a rises from 0 to 1 in the first `soften` calls. A
+    continuous map onto the sphere cannot be unfolded once it is folded; one into space can, through
+    the origin. So the encoder finds its way in space, and the sphere closes in on it.
+
     >>> SphereHead(Sphere(2, radius=3.0))(torch.tensor([[3.0, 4.0]]))
     tensor([[1.8000, 2.4000]])
     """
 
-    def __init__(self, space: Sphere, *, learnable: bool = False, lr: float | None = None) -> None:
+    def __init__(
+        self,
+        space: Sphere,
+        *,
+        learnable: bool = False,
+        lr: float | None = None,
+        soften: int | None = None,
+    ) -> None:
         super().__init__()
         self.lr, self.learnable = lr, learnable
         log = torch.tensor(math.log(space.radius))
         self.log_radius = nn.Parameter(log, requires_grad=learnable)
+        self.soften = None if soften is None else count("soften", soften)
+        if soften is not None:
+            self.register_buffer("calls", torch.tensor(0))
 
     def forward(self, codes: Tensor) -> Tensor:
-        return nn.functional.normalize(codes, dim=-1) * self.log_radius.exp()
+        hardness = 1.0
+        if self.soften is not None:
+            calls = self.get_buffer("calls")
+            hardness = min(1.0, int(calls) / self.soften)
+            calls += self.training
+        if hardness == 1.0:
+            return nn.functional.normalize(codes, dim=-1) * self.log_radius.exp()
+        norm = codes.norm(dim=-1, keepdim=True).clamp(min=1e-6)
+        return codes * norm**-hardness * self.log_radius.exp()
 
 
 class BoxHead(Head):

@@ -9,9 +9,12 @@ from torch import Tensor
 
 from identica._check import InputError, count
 from identica._random import Device, as_generator
-from identica.families import Family
+from identica.families import Family, Uniform
 from identica.mixing import Mixing
 from identica.spaces import Space
+
+
+POOL_ROUNDS = 300  # a positive that is not found by then is too rare in the pool
 
 
 class Pairs(NamedTuple):
@@ -28,6 +31,15 @@ class Labelled(NamedTuple):
 
     z: Tensor
     x: Tensor
+
+
+class Pool(NamedTuple):
+    """A batch whose observations are each other's positives: latents z (N×n), observations x (N×m)
+    and the indices of the positives of each (N×K)."""
+
+    z: Tensor
+    x: Tensor
+    positives: Tensor
 
 
 class GenerativeProcess:
@@ -105,6 +117,58 @@ class GenerativeProcess:
         z = self.latents(size, generator=source, dtype=dtype, device=device)
         z_pos = self.positives(z, generator=source)
         return Pairs(z, z_pos, self.mixing(z), self.mixing(z_pos))
+
+    @torch.no_grad()
+    def pool(
+        self,
+        size: int,
+        positives: int,
+        *,
+        generator: torch.Generator | int,
+        dtype: torch.dtype = torch.float32,
+        device: Device = "cpu",
+    ) -> Pool:
+        """`size` observations, each with `positives` others that are draws of its p(z̃ | z).
+
+        Where the conditional is wide, one observation serves in many pairs, and a batch holds many
+        more pairs than observations. The positives of z are found by rejection: another member of
+        the pool, a draw of the uniform p(z), is kept with probability p(z̃ | z) / p(z | z). That is
+        exact up to terms of order 1/size, for the pool is finite.
+
+        >>> from identica import InvertibleMLP, Sphere, Uniform, VonMisesFisher
+        >>> g = InvertibleMLP(3, seed=0, draws=100)
+        >>> process = GenerativeProcess(Sphere(3), Uniform(), VonMisesFisher(1.0), g)
+        >>> process.pool(100, 8, generator=0).positives.shape
+        torch.Size([100, 8])
+        """
+        source = as_generator(generator, device)
+        count("size", size, at_least=2)
+        count("positives", positives)
+        if not isinstance(self.marginal, Uniform):
+            raise InputError(f"pool needs a marginal that is Uniform(), got {self.marginal}")
+
+        def log_density(z: Tensor, centre: Tensor) -> Tensor:
+            return self.conditional._log_prob(self.space, z, centre)
+
+        z = self.latents(size, generator=source, dtype=dtype, device=device)
+        own = torch.arange(size, device=device).repeat_interleave(positives)
+        highest = log_density(z, z)
+        found = torch.empty_like(own)
+        left = torch.arange(len(own), device=device)
+        for _ in range(POOL_ROUNDS):
+            anchor = own[left]
+            other = torch.randint(size - 1, left.shape, generator=source, device=device)
+            other += other >= anchor  # any but the anchor itself
+            chance = (log_density(z[other], z[anchor]) - highest[anchor]).exp()
+            kept = torch.rand(left.shape, generator=source, dtype=dtype, device=device) < chance
+            found[left[kept]] = other[kept]
+            left = left[~kept]
+            if not len(left):
+                return Pool(z, self.mixing(z), found.view(size, positives))
+        raise InputError(
+            f"conditional {self.conditional} is too narrow for a pool of {size}: draw pairs with "
+            "sample instead"
+        )
 
     @torch.no_grad()
     def labelled(

@@ -5,20 +5,22 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
 
-from identica import checkpoints
+from identica import checkpoints, distributed
 from identica._check import InputError, count, nonnegative, one_of, positive
 from identica._files import make_folder, write_text
 from identica._random import as_generator
 from identica.encoders import Head
-from identica.process import Labelled, Pairs
+from identica.process import Labelled, Pairs, Pool
 
 CHECKPOINT, METRICS, WEIGHTS = "checkpoint.safetensors", "metrics.jsonl", "model.safetensors"
 
@@ -77,14 +79,26 @@ class Sampler(Protocol):
 
 
 class Contrastive(nn.Module):
-    """The contrastive objective: the loss of the codes of each pair."""
+    """The contrastive objective: the loss of the codes of each pair.
 
-    def __init__(self, model: nn.Module, loss: nn.Module) -> None:
+    Args:
+        model: from observations to codes.
+        loss: of codes and their positives, such as `InfoNCE`.
+        autocast: run the model in bfloat16 where torch deems it safe, and the loss in float32. It
+            helps on GPUs and on CPUs with such units.
+    """
+
+    def __init__(self, model: nn.Module, loss: nn.Module, *, autocast: bool = False) -> None:
         super().__init__()
-        self.model, self.loss = model, loss
+        self.model, self.loss, self.autocast = model, loss, autocast
 
-    def forward(self, pairs: Pairs) -> Tensor:
-        codes = self.model(torch.cat([pairs.x, pairs.x_pos]))
+    def forward(self, batch: Pairs | Pool) -> Tensor:
+        x = batch.x if isinstance(batch, Pool) else torch.cat([batch.x, batch.x_pos])
+        with torch.autocast(x.device.type, torch.bfloat16, enabled=self.autocast):
+            codes = self.model(x)
+        codes = codes.float() if self.autocast else codes
+        if isinstance(batch, Pool):
+            return self.loss(codes, nn.functional.embedding(batch.positives, codes))
         return self.loss(*codes.chunk(2))
 
 
@@ -119,12 +133,15 @@ def train(
     score: Callable[[], dict[str, float]] | None = None,
     out: Path | str | None = None,
     progress: str | None = None,
+    tensorboard: bool = False,
 ) -> History:
     """Minimise an objective over batches, and return the scores along the way.
 
     With `out`, metrics.jsonl and checkpoints go to that folder, and a run that was killed goes on
     from its last checkpoint to the same numbers (the same bits, on the same machine with the same
     number of threads). The final weights are in model.safetensors.
+
+    Under torchrun (see `identica.distributed`), each process encodes its part of every batch.
 
     Args:
         objective: a module whose parameters are learnt and whose value on a batch is the loss.
@@ -134,6 +151,7 @@ def train(
         score: called now and then; what it returns is recorded.
         out: folder for metrics and checkpoints.
         progress: label of a progress bar on stderr; none by default.
+        tensorboard: write the records to out/tensorboard as well.
 
     >>> from identica import MLP, ContrastiveModel, GenerativeProcess, InfoNCE, InvertibleMLP
     >>> from identica import Sphere, Uniform, VonMisesFisher
@@ -155,31 +173,40 @@ def train(
         start, seconds = _restore(state, objective, optimizer, generator, training, folder)
         history.records = _read_metrics(folder, start)
 
-    bar = _progress_bar(progress, start, training.steps)
+    board = _board(folder, start) if tensorboard else None
+    rank, processes = distributed.group()
+    leads = rank == 0  # scores, writes and speaks for all
+    network = DistributedDataParallel(objective) if processes > 1 else objective
+    bar = _progress_bar(progress if leads else None, start, training.steps)
     began = time.perf_counter() - seconds
     objective.train()
     for step in range(start, training.steps):
         for group in optimizer.param_groups:
             group["lr"] = group["peak"] * training.lr_factor(step)
 
-        loss = objective(sample(training.batch, generator=generator))
-        if not math.isfinite(value := loss.item()):
-            raise NonFiniteLossError(_advice(value, step, folder))
-        optimizer.zero_grad()
-        loss.backward()
+        batch = distributed.own_part(sample(training.batch, generator=generator))
+        with _together(step, folder):
+            loss = network(batch)
+            if not math.isfinite(value := distributed.mean(loss.item())):
+                raise NonFiniteLossError(_advice(value, step, folder))
+            optimizer.zero_grad()
+            loss.backward()
         optimizer.step()
 
         done = step + 1
         bar.update()
-        if done % training.score_every == 0 or done == training.steps:
+        if leads and (done % training.score_every == 0 or done == training.steps):
             objective.eval()
             record = {"step": done, "loss": value, "lr": training.lr * training.lr_factor(step)}
             record |= {} if score is None else score()
             record["seconds"] = round(time.perf_counter() - began, 3)
             objective.train()
             history.records.append(record)
+            if board:
+                for name, number in record.items():
+                    board.add_scalar(name, number, done)
             bar.set_postfix({k: f"{v:.4g}" for k, v in record.items() if k not in _NOT_SHOWN})
-        if folder and (done % training.checkpoint_every == 0 or done == training.steps):
+        if leads and folder and (done % training.checkpoint_every == 0 or done == training.steps):
             _write_metrics(folder, history)
             state = {
                 "step": done,
@@ -191,8 +218,10 @@ def train(
             }
             checkpoints.save(folder / CHECKPOINT, state)
     bar.close()
+    if board:
+        board.close()
     objective.eval()
-    if folder:
+    if folder and leads:
         checkpoints.save_weights(folder / WEIGHTS, objective)
     return history
 
@@ -295,6 +324,20 @@ def _read_metrics(folder: Path, step: int) -> list[dict[str, float]]:
         raise InputError(f"{folder / METRICS} is damaged: {error}") from None
 
 
+@contextmanager
+def _together(step: int, folder: Path | None) -> Iterator[None]:
+    """Say what to do when another process is lost in the middle of a step."""
+    try:
+        yield
+    except RuntimeError as error:
+        if distributed.group()[1] == 1:
+            raise
+        again = f" and goes on from {folder}" if folder else ""
+        raise distributed.LostProcessError(
+            f"a process of the group was lost at step {step}: start all of them again{again} ({error})"
+        ) from error
+
+
 def _advice(value: float, step: int, folder: Path | None) -> str:
     kept = ""
     if folder and (folder / CHECKPOINT).exists():
@@ -304,6 +347,18 @@ def _advice(value: float, step: int, folder: Path | None) -> str:
 
 def _device(module: nn.Module) -> torch.device:
     return next((p.device for p in module.parameters()), torch.device("cpu"))
+
+
+def _board(folder: Path | None, start: int) -> Any:
+    if folder is None:
+        raise InputError("tensorboard needs out, a folder to write to")
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        raise InputError(
+            "tensorboard is not installed: pip install identica[tensorboard]"
+        ) from None
+    return SummaryWriter(folder / "tensorboard", purge_step=start)
 
 
 def _progress_bar(label: str | None, start: int, steps: int) -> Any:

@@ -242,3 +242,37 @@ def test_all_codes_alike_give_chance():
 def test_bad_input_is_named(make, named):
     with pytest.raises(InputError, match=named):
         make()
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=str)
+def test_several_positives_are_the_mean_over_them(family):
+    h, _ = codes()
+    several = h[:, None] + 0.3 * torch.randn(7, 4, 3, generator=torch.Generator().manual_seed(1))
+    loss = InfoNCE(family, 0.7, positive_in_denominator=False, negatives=3)
+    one_by_one = torch.stack([loss(h, several[:, k]) for k in range(4)]).mean()
+    assert torch.allclose(loss(h, several), one_by_one)
+    with pytest.raises(InputError, match="positive_in_denominator=False"):
+        InfoNCE(family)(h, several)
+
+
+def test_an_annealed_temperature_ends_where_it_should_and_resumes():
+    h, h_pos = codes()
+    loss = InfoNCE(Normal(0.8), 2.0, anneal=(0.5, 4))
+    seen = []
+    for _ in range(6):
+        value = loss(h, h_pos)
+        assert torch.equal(value, InfoNCE(Normal(0.8), loss.tau)(h, h_pos))
+        seen.append(loss.tau)
+    assert seen == pytest.approx([0.5, 0.5 * 2**0.5, 1.0, 2**0.5, 2.0, 2.0])
+    loss.eval()
+    again = InfoNCE(Normal(0.8), 2.0, anneal=(0.5, 4))
+    for _ in range(2):
+        again(h, h_pos)
+    resumed = InfoNCE(Normal(0.8), 2.0, anneal=(0.5, 4))
+    resumed.load_state_dict(again.state_dict())
+    resumed(h, h_pos)
+    assert resumed.tau == pytest.approx(1.0)
+    resumed.eval()(h, h_pos)
+    assert resumed.tau == pytest.approx(1.0)
+    with pytest.raises(InputError, match="learn_tau"):
+        InfoNCE(Normal(1.0), anneal=(0.5, 4), learn_tau=True)

@@ -4,7 +4,6 @@ from identica import InputError
 from identica.studies import STUDIES, find, load
 from identica.studies.presets import PAPER
 from identica.studies.study import Ours, numbers
-from identica.studies.table import label
 
 
 @pytest.mark.parametrize(
@@ -50,10 +49,12 @@ def test_rows_with_the_same_process_share_their_identity_and_supervised_runs():
     }
     for kind in ("identity", "supervised"):
         found = names[kind]
-        assert len({found[n] for n in (1, 2, 3, 4)}) == 1, kind
+        assert len({found[n] for n in (2, 3, 4)}) == 1, kind
         assert len({found[n] for n in (5, 6, 7, 8)}) == 1, kind
         assert found[9] == found[10]
-        assert len(set(found.values())) == 5, kind
+        assert (
+            len(set(found.values())) == {"identity": 5, "supervised": 6}[kind]
+        )  # row 1: a smaller net
     assert len(set(names["contrastive"].values())) == 12
 
 
@@ -92,7 +93,7 @@ def test_a_row_reads_as_in_the_paper():
     ]
     assert study.words(study.rows[1]).startswith("Guaranteed by Theorem 6")
     assert "Theory forbids a high score here" in study.words(study.rows[7])
-    assert [label(target) for target in study.targets(study.rows[0])] == [
+    assert [study.label(target) for target in study.targets(study.rows[0])] == [
         *("identity MCC", "supervised MCC", "contrastive MCC")
     ]
 

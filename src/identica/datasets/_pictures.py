@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from identica._check import InputError
+from identica._files import make_folder, replacing
 
 
 def tile(images: NDArray[Any], gap: int = 2) -> NDArray[np.uint8]:
@@ -26,3 +30,15 @@ def tile(images: NDArray[Any], gap: int = 2) -> NDArray[np.uint8]:
     picture = np.full((rows * (height + gap) + gap, columns * (width + gap) + gap), 128, np.uint8)
     picture[:-gap, :-gap] = sheet.reshape(rows * (height + gap), -1)
     return picture
+
+
+def save(picture: NDArray[np.uint8], path: Path) -> None:
+    """Write a picture as a PNG file, in one step."""
+    from PIL import Image
+
+    make_folder("out", path.parent)
+    try:
+        with replacing(path) as temporary:
+            Image.fromarray(picture).save(temporary, format="png")
+    except OSError as error:
+        raise InputError(f"out: cannot write {path}: {error.strerror}") from None

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from identica._check import InputError, finite, positive
+from identica.distributed import gather
 from identica.families import GeneralizedNormal
 from identica.losses._negatives import mean_log_sum_exp
 from identica.losses.infonce import check_codes, window
@@ -43,9 +44,10 @@ class AlignUniform(nn.Module):
     def forward(self, h: Tensor, h_pos: Tensor) -> Tensor:
         """The loss (a scalar) of anchors h and positives h_pos, both N×n."""
         check_codes(h, h_pos)
-        first, number = window(len(h), self.self_negative, None)
+        keys, offset = gather(h) if self.training else (h, 0)
+        first, number = window(len(keys), self.self_negative, None)
         log_sum = mean_log_sum_exp(
-            self.conditional, h, h, None, h.new_ones(()), first=first, count=number
+            self.conditional, h, keys, None, h.new_ones(()), first=offset + first, count=number
         )
         uniformity = log_sum - torch.log(h.new_tensor(number))
         alignment = -self.conditional.similarity(h, h_pos).mean()

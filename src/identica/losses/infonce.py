@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from identica._check import InputError, count, one_of, positive
+from identica.distributed import gather
 from identica.families import Family
 from identica.losses._negatives import mean_log_sum_exp
 
@@ -35,6 +36,12 @@ class InfoNCE(nn.Module):
         symmetric: take both members of the pair as anchors in turn and average. Exact on the
             sphere with von Mises–Fisher; on a truncated box the reversed conditional has another form.
         learn_tau: learn the temperature, from `tau` on, as a logarithm.
+        anneal: (start, steps): in training, the temperature goes from `start` to `tau` in the first
+            `steps` calls, in equal ratios. Where positives lie close together, a low temperature
+            feels their distances long before `tau` does; what is minimised in the end is the same.
+        learn_precision: the number n of dimensions, to learn a precision λ_k for each of them:
+            −Σ_k λ_k |h_k − h̃_k|^p takes the place of the isotropic distance (AnInfoNCE; Rusak et
+            al., "InfoNCE: identifying the gap between theory and practice", 2024).
 
     >>> from identica import VonMisesFisher
     >>> h = torch.nn.functional.normalize(torch.ones(4, 3), dim=1)
@@ -54,6 +61,8 @@ class InfoNCE(nn.Module):
         against: str = "anchor",
         symmetric: bool = False,
         learn_tau: bool = False,
+        learn_precision: int | None = None,
+        anneal: tuple[float, int] | None = None,
     ) -> None:
         super().__init__()
         if not isinstance(conditional, Family):
@@ -72,26 +81,86 @@ class InfoNCE(nn.Module):
         self.symmetric = bool(symmetric)
         log_tau = torch.tensor(math.log(positive("tau", tau)), dtype=torch.float64)
         self.log_tau = nn.Parameter(log_tau, requires_grad=learn_tau)
+        self.anneal = anneal
+        if anneal is not None:
+            if learn_tau:
+                raise InputError("anneal sets the temperature, so learn_tau must be False")
+            start, steps = anneal
+            self.log_rise = float(log_tau) - math.log(positive("anneal", start))
+            self.log_end, self.rise_steps = float(log_tau), count("anneal", steps)
+            self.log_tau.data -= self.log_rise
+            self.register_buffer("calls", torch.tensor(0))
+        if learn_precision is not None:
+            if conditional.p is None:
+                raise InputError(
+                    f"learn_precision needs a distance, and {conditional} has a dot product: take "
+                    "Normal(1), which is von Mises–Fisher on a sphere where all precisions agree"
+                )
+            zeros = torch.zeros(count("learn_precision", learn_precision))
+            self.log_precision = nn.Parameter(zeros)
+        self.learn_precision = learn_precision
 
     @property
     def tau(self) -> float:
         """The temperature, as it is now."""
         return float(self.log_tau.detach().exp())
 
+    @property
+    def precision(self) -> Tensor:
+        """λ_k as they are now, with the family's own precision and the temperature, shape n."""
+        if self.learn_precision is None:
+            raise InputError("precision is learnt with learn_precision alone")
+        return self.log_precision.detach().exp() * (self.conditional.precision / self.tau)
+
+    def scaled(self, codes: Tensor) -> Tensor:
+        """Codes (…×n) whose isotropic similarity is the learnt one: h_k·λ_k^{1/p}."""
+        if self.learn_precision is None:
+            return codes
+        if codes.shape[-1] != self.learn_precision:
+            raise InputError(
+                f"learn_precision must be the number of columns of the codes, "
+                f"{codes.shape[-1]}, got {self.learn_precision}"
+            )
+        assert self.conditional.p is not None
+        return codes * (self.log_precision / self.conditional.p).exp().to(codes.dtype)
+
     def extra_repr(self) -> str:
         return f"{self.conditional}, tau={self.tau:g}, self_negative={self.self_negative}"
 
     def forward(self, h: Tensor, h_pos: Tensor) -> Tensor:
-        """The loss (a scalar) of anchors h and positives h_pos, both N×n."""
-        check_codes(h, h_pos)
+        """The loss (a scalar) of anchors h and positives h_pos, both N×n.
+
+        With K positives for each anchor (h_pos of shape N×K×n) it is the mean over them; the
+        positive must then stay out of the denominator.
+        """
+        if self.anneal is not None and self.training:
+            self._warm()
+        alone = not self.positive_in_denominator and not self.symmetric
+        if h_pos.ndim == 3 and not (alone and self.against == "anchor"):
+            raise InputError(
+                "several positives per anchor need positive_in_denominator=False, "
+                'symmetric=False and against="anchor"'
+            )
+        check_codes(h, h_pos if h_pos.ndim == 2 else h_pos[:, 0])
+        h, h_pos = self.scaled(h), self.scaled(h_pos)
         loss = self._one_way(h, h_pos)
         return (loss + self._one_way(h_pos, h)) / 2 if self.symmetric else loss
 
+    @torch.no_grad()
+    def _warm(self) -> None:
+        calls = self.get_buffer("calls")
+        left = max(0.0, 1 - int(calls) / self.rise_steps)
+        self.log_tau.fill_(self.log_end - left * self.log_rise)
+        calls += 1
+
     def _one_way(self, anchors: Tensor, positives: Tensor) -> Tensor:
         inverse_tau = (-self.log_tau).exp().to(anchors.dtype)
-        similarity = self.conditional.similarity(anchors, positives) * inverse_tau
+        alike = anchors if positives.ndim == 2 else anchors[:, None]
+        similarity = self.conditional.similarity(alike, positives) * inverse_tau
         queries = anchors if self.against == "anchor" else positives
-        first, number = window(len(anchors), self.self_negative, self.negatives)
+        # in training, the anchors of all processes
+        keys, offset = gather(anchors) if self.training else (anchors, 0)
+        first, number = window(len(keys), self.self_negative, self.negatives)
         beside = similarity if self.positive_in_denominator else None
         log_weight = 0.0
         if self.effective_negatives is not None:
@@ -103,7 +172,7 @@ class InfoNCE(nn.Module):
             log_weight = math.log(others / number)
             beside = None if beside is None else beside - log_weight
         log_sum = mean_log_sum_exp(
-            self.conditional, queries, anchors, beside, inverse_tau, first=first, count=number
+            self.conditional, queries, keys, beside, inverse_tau, first=offset + first, count=number
         )
         return log_sum + log_weight - similarity.mean()
 

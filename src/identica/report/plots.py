@@ -31,7 +31,11 @@ def inline(figure: Figure, *, dpi: int = 110) -> str:
 
 
 def training_curve(
-    histories: Mapping[str, Sequence[Mapping[str, float]]], score: str, *, goal: float | None = None
+    histories: Mapping[str, Sequence[Mapping[str, float]]],
+    score: str,
+    *,
+    goal: float | None = None,
+    on: str = "unseen pairs",
 ) -> Figure:
     """A score against the step, a line for each named history, in a scale that opens near 1."""
     with rc_context(STYLE):
@@ -49,12 +53,18 @@ def training_curve(
         axes.minorticks_off()
         lowest = min([1 - r[score] for rs in histories.values() for r in rs] or [0.1])
         axes.set_ylim(1, max(lowest / 2, 2e-5))
-        axes.set(xlabel="step", ylabel=f"{score} on unseen pairs")
+        axes.set(xlabel="step", ylabel=f"{score} on {on}")
         axes.legend(frameon=False)
     return figure
 
 
-def true_against_recovered(z: NDArray[np.float64], h: NDArray[np.float64], label: str) -> Figure:
+def true_against_recovered(
+    z: NDArray[np.float64],
+    h: NDArray[np.float64],
+    label: str,
+    *,
+    names: Sequence[str] | None = None,
+) -> Figure:
     """One small scatter plot for each factor: its true value against the recovered one."""
     with rc_context(STYLE):
         n = z.shape[1]
@@ -69,7 +79,7 @@ def true_against_recovered(z: NDArray[np.float64], h: NDArray[np.float64], label
             axes.scatter(z[:, i], h[:, i], s=2, alpha=0.35, color=ACCENT, linewidths=0)
             low, high = z[:, i].min(), z[:, i].max()
             axes.plot([low, high], [low, high], color=INK, lw=0.7)
-            axes.set(xticks=[], yticks=[], title=f"factor {i + 1}")
+            axes.set(xticks=[], yticks=[], title=names[i] if names else f"factor {i + 1}")
         figure.supxlabel("true", fontsize=9)
         figure.supylabel(label, fontsize=9)
     return figure
@@ -86,6 +96,35 @@ def matrix(values: NDArray[np.float64], xlabel: str, ylabel: str) -> Figure:
             set_ticks = getattr(axes, f"set_{way}ticks")
             set_ticks(range(number), [str(i + 1) for i in range(number)])
         figure.colorbar(picture, shrink=0.85)
+    return figure
+
+
+def sheet(picture: NDArray[np.uint8], rows: Sequence[str]) -> Figure:
+    """A contact sheet, grey or in colour, with a name for each row of it."""
+    with rc_context(STYLE):
+        height, width = picture.shape[:2]
+        figure = Figure(figsize=(width / 100, height / 100), layout="constrained")
+        axes = figure.subplots()
+        axes.imshow(picture, cmap="gray", vmin=0, vmax=255)
+        middles = (np.arange(len(rows)) + 0.5) * height / len(rows)
+        axes.set_yticks(middles, rows)
+        axes.set(xticks=[])
+        axes.tick_params(length=0)
+        for spine in axes.spines.values():
+            spine.set_visible(False)
+    return figure
+
+
+def bars(values: Mapping[str, float], label: str) -> Figure:
+    """A bar between 0 and 1 for each named value, with its number."""
+    with rc_context(STYLE):
+        figure = Figure(figsize=(5.2, 0.25 * len(values) + 0.7), layout="constrained")
+        axes = figure.subplots()
+        drawn = axes.barh(list(values), list(values.values()), color=ACCENT, height=0.7)
+        axes.bar_label(drawn, fmt="%.3f", padding=3)
+        axes.invert_yaxis()
+        axes.set(xlim=(0, 1.12), xticks=[0, 0.5, 1], xlabel=label)
+        axes.tick_params(axis="y", length=0)
     return figure
 
 

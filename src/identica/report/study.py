@@ -42,17 +42,19 @@ def _score(study: Study[Any], entry: Entry, verdict: Any) -> dict[str, Any]:
     from identica.studies import table
 
     factor, digits = (100, 2) if study.unit == "%" else (1, 4)
-    difference = factor * (entry.ours.mean - entry.target.published.mean)
+    # what was never published sorts below everything that was
+    figure, unknown = entry.target.published, "-Infinity"
+    difference = None if figure is None else factor * (entry.ours.mean - figure.mean)
     return {
         "row": entry.row.row,
         "cells": study.cells(entry.row),
-        "label": table.label(entry.target),
+        "label": study.label(entry.target),
         "published": table.published(study, entry.target),
-        "published_mean": entry.target.published.mean,
+        "published_mean": unknown if figure is None else figure.mean,
         "ours": table.ours(study, entry.ours),
         "ours_mean": entry.ours.mean,
-        "difference": difference,
-        "shown": f"{difference:+.{digits}f}",
+        "difference": unknown if difference is None else difference,
+        "shown": "–" if difference is None else f"{difference:+.{digits}f}",
         "verdict": verdict.word,
         "colour": {True: "good", False: "bad", None: "soft"}[verdict.good],
         "seconds": entry.seconds,

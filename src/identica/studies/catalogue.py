@@ -5,19 +5,27 @@ from __future__ import annotations
 from typing import Any
 
 from identica._check import one_of
+from identica.studies.kitti import ROWS as KITTI_ROWS
+from identica.studies.kitti import KittiTable
 from identica.studies.study import Study
 from identica.studies.synthetic import SyntheticTable
 from identica.studies.tables import TABLES
 from identica.studies.theorem1 import ROWS, Theorem1
+from identica.studies.threedident import ROWS as IMAGE_ROWS
+from identica.studies.threedident import ThreeDIdentTable
 
 TITLES = {
     "icml-table1": "ICML 2021, table 1: identifiability up to affine maps",
     "icml-table2": "ICML 2021, table 2: identifiability up to permutations",
+    "icml-table4": "ICML 2021, table 4: the factors behind rendered images (3DIdent)",
     "workshop-table1": "Workshop version, table 1: identifiability up to affine maps",
+    "workshop-table5": "Workshop version, table 5: real masks in motion (KITTI Masks)",
 }
 
 STUDIES: dict[str, Study[Any]] = {
     **{name: SyntheticTable(name, TITLES[name], rows) for name, rows in TABLES.items()},
+    "icml-table4": ThreeDIdentTable("icml-table4", TITLES["icml-table4"], IMAGE_ROWS),
+    "workshop-table5": KittiTable("workshop-table5", TITLES["workshop-table5"], KITTI_ROWS),
     "theorem1": Theorem1("theorem1", "Theorem 1: the limit of many negatives", ROWS),
 }
 

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from identica import checkpoints
-from identica._check import InputError
-from identica.encoders import MLP, BoxHead, ContrastiveModel, make_head
+from identica.encoders import MLP, BoxHead, ContrastiveModel, Head, SphereHead, make_head
 from identica.losses import InfoNCE
 from identica.metrics import linear_r2, mcc
 from identica.mixing import InvertibleMLP
 from identica.process import GenerativeProcess
-from identica.runs import CHECKPOINT
-from identica.spaces import Box
+from identica.spaces import Box, Sphere
 from identica.studies.presets import Preset
+from identica.studies.study import Tick
 from identica.studies.tables import Row
-from identica.training import Contrastive, History, Sampler, Supervised, train
+from identica.studies.trained import fit, result
+from identica.training import Contrastive, History, Sampler, Supervised
 
 HELD_OUT = 16_384
-Tick = Callable[[int, int], None]  # told the step and the number of steps
+SOFT = 0.5  # part of the training in which a soft sphere closes in
+WARM = 0.7  # part of the training in which the temperature rises, where it does
 
 _mixing = lru_cache(maxsize=8)(InvertibleMLP)  # finding well-conditioned matrices takes a second
 
@@ -39,9 +38,11 @@ def make_process(row: Row, seed: int) -> GenerativeProcess:
 def make_model(row: Row, preset: Preset, seed: int) -> ContrastiveModel:
     """The model of a row, untrained."""
     n = row.space.dim
-    head = None
+    head: Head | None = None
     if isinstance(row.model_space, Box):
         head = BoxHead(row.model_space, learnable=True, start=preset.bound, lr=preset.bound_lr)
+    elif isinstance(row.model_space, Sphere) and preset.soften:
+        head = SphereHead(row.model_space, soften=round(SOFT * preset.contrastive.steps))
     encoder = MLP(n, n, preset.hidden, seed=seed)
     return ContrastiveModel(row.model_space, row.model, encoder, head=head)
 
@@ -49,12 +50,17 @@ def make_model(row: Row, preset: Preset, seed: int) -> ContrastiveModel:
 def make_loss(row: Row, preset: Preset) -> InfoNCE:
     """The loss of a row. The anchor counts among its own negatives, as published: off the sphere
     that fixes the scale of the solution, on it it hardly matters."""
+    anneal = None
+    if preset.tau_start is not None:
+        anneal = preset.tau_start, round(WARM * preset.contrastive.steps)
     return InfoNCE(
         row.model,
         self_negative=True,
         negatives=preset.negatives,
         effective_negatives=preset.effective_negatives,
+        positive_in_denominator=preset.positives == 1,
         symmetric=preset.symmetric,
+        anneal=anneal,
     )
 
 
@@ -99,46 +105,29 @@ def run(
         objective, sample, training = Supervised(model), process.labelled, preset.supervised
     else:
         model = make_model(row, preset, seed)
-        objective, sample = Contrastive(model, make_loss(row, preset)), process.sample
+        objective = Contrastive(model, make_loss(row, preset))
+        shared = partial(process.pool, positives=preset.positives)
+        sample = process.sample if preset.positives == 1 else shared
         training = preset.contrastive
 
     @torch.no_grad()
     def score() -> dict[str, float]:
         return scores(model(x))
 
-    if tick is not None:
-        sample = _ticking(sample, tick, _steps_done(out), training.steps)
-    history = train(
-        objective, sample, training, seed=2 * seed, score=score, out=out, progress=progress
+    history = fit(
+        objective,
+        sample,
+        training,
+        seed=2 * seed,
+        score=score,
+        out=out,
+        progress=progress,
+        tick=tick,
     )
-    if not history.records:
-        raise InputError(f"{out} holds a checkpoint without the metrics that belong to it")
-    result = {
-        "scores": score(),
-        "seconds": history.last["seconds"],
-        "pairs": training.steps * training.batch,
-        "seed": seed,
-    }
-    return result, history
-
-
-def _ticking(sample: Sampler, tick: Tick, step: int, steps: int) -> Sampler:
-    """The same sampler, which tells how many batches it has been asked for."""
-
-    def draw(size: int, /, *, generator: torch.Generator) -> Any:
-        nonlocal step
-        tick(step, steps)
-        step += 1
-        return sample(size, generator=generator)
-
-    return draw
-
-
-def _steps_done(out: Path | None) -> int:
-    if out is None or not (out / CHECKPOINT).exists():
-        return 0
-    state = checkpoints.load(out / CHECKPOINT)
-    return int(state.get("step", 0)) if isinstance(state, dict) else 0
+    found = result(score(), history, training, seed)
+    if kind == "contrastive":
+        found["pairs"] *= preset.positives
+    return found, history
 
 
 def describe(row: Row, kind: str, seed: int, preset: Preset) -> dict[str, Any]:

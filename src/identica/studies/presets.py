@@ -11,6 +11,7 @@ from identica.studies.tables import Row
 from identica.training import Training
 
 PRESETS = ("fast", "paper")
+WIDE = 2.0  # concentration up to which a third or more of the candidates in a pool are accepted
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,9 @@ class Preset:
         symmetric: both members of a pair are anchors.
         negatives: negatives per anchor, all if None.
         effective_negatives: how many they are weighed as, their own number if None.
+        positives: more than one share a pool of observations (`GenerativeProcess.pool`).
+        tau_start: temperature at the start, from where it rises to 1 over the first 70 % of the steps.
+        soften: the sphere closes in on the codes over the first half of the steps (`SphereHead`).
         bound, bound_lr: where the learnt side of a box starts, and the rate of its logarithm.
     """
 
@@ -32,6 +36,9 @@ class Preset:
     symmetric: bool = False
     negatives: int | None = None
     effective_negatives: int | None = None
+    positives: int = 1
+    tau_start: float | None = None
+    soften: bool = False
     bound: float = 1.0
     bound_lr: float | None = None
 
@@ -73,18 +80,30 @@ def choose(name: str, row: Row) -> Preset:
     """
     if one_of("preset", name, PRESETS) == "paper":
         return PAPER
-    model, p = row.model, None if isinstance(row.model, VonMisesFisher) else row.model.p
     bounded = isinstance(row.model_space, Box)
-    if isinstance(model, VonMisesFisher):
-        return replace(FAST, symmetric=True)
+    if isinstance(row.conditional, VonMisesFisher) and row.conditional.kappa <= WIDE:
+        # a pair says little of the factors, but an observation can serve in many pairs
+        wide = replace(FAST, hidden=(64, 64, 64), positives=32, negatives=512, soften=True)
+        return _long(wide, 2000, batch=4096)
+    if isinstance(row.model, VonMisesFisher):
+        # positives close together hardly move a loss with the temperature 1: start near their own
+        if isinstance(row.conditional, VonMisesFisher):
+            return _long(replace(FAST, symmetric=True, tau_start=0.1), 2000)
+        return _long(replace(FAST, symmetric=True, tau_start=0.01), 3000)
+    p = row.model.p
+    assert p is not None
+    # only the walls of a box single out its axes: start where they are felt and grow slowly
+    walls = {1.0: 1.0, 2.0: 2.0, 3.0: 5.0}
+    preset = replace(FAST, bound=walls[p], bound_lr=2e-3) if bounded else FAST
     if p == 1:
-        # weighed as a million, the self-pair hardly bends the solution any more
-        weighed = replace(FAST, effective_negatives=1_000_000)
-        return replace(weighed, bound=8.0, bound_lr=1e-2) if bounded else weighed
-    longer = replace(FAST, contrastive=replace(FAST.contrastive, steps=4000))
-    if bounded and p == 2:
-        # only the walls of the box single out its axes: start where they are felt and grow slowly
-        return replace(longer, effective_negatives=6144, bound=2.0, bound_lr=2e-3)
-    if bounded:
-        return replace(longer, bound=5.0, bound_lr=2e-3)
-    return longer
+        # weighed as very many, the self-pair hardly bends the solution; in a box it then takes long
+        weighed = replace(preset, effective_negatives=20_000 if bounded else 1_000_000)
+        return _long(weighed, 4000 if bounded else 2000)
+    if p == 2:
+        return _long(replace(preset, effective_negatives=6144 if bounded else None), 2000)
+    # linear maps are found soon, the axes late
+    return _long(preset, 2000 if row.score == "r2" else 4000 if bounded else 6000)
+
+
+def _long(preset: Preset, steps: int, batch: int = 1024) -> Preset:
+    return replace(preset, contrastive=replace(preset.contrastive, steps=steps, batch=batch))

@@ -77,6 +77,7 @@ def reproduce(
     names = {use: item.job.name for item in planned for use in item.uses}
     failed: dict[str, str] = {}
     if todo:
+        study.ready()
         with engines.start(engine, workers, address) as started:  # it may fail: nothing is written
             table.register(folder, study, names)
             store, before = (folder / table.RUNS).resolve(), len(planned) - len(todo)

@@ -14,15 +14,16 @@ from identica._check import InputError, count
 from identica.runs import run_name
 
 Tick = Callable[[int, int], None]  # told the step and the number of steps
+SCORES = {"r2": "R²", "mcc": "MCC"}  # as tables print them
 
 
 class Figure(Protocol):
-    """A published figure: mean and standard deviation over seeds."""
+    """A published figure: mean and standard deviation (None if not known) over seeds."""
 
     @property
     def mean(self) -> float: ...
     @property
-    def std(self) -> float: ...
+    def std(self) -> float | None: ...
 
 
 class Record(Protocol):
@@ -36,11 +37,11 @@ R = TypeVar("R", bound=Record)
 
 
 class Target(NamedTuple):
-    """A score of a row that a study compares: which run it comes from, its name, what was published."""
+    """A score of a row: which run it comes from, its name, and what was published of it, if anything."""
 
     kind: str
     score: str
-    published: Figure
+    published: Figure | None
 
 
 class Ours(NamedTuple):
@@ -55,7 +56,7 @@ class Ours(NamedTuple):
 class Verdict(NamedTuple):
     """Where our figure lies ("above", "within" or "below"), and whether that is as it should be.
 
-    `good` is None where it does not matter.
+    `good` is None where it does not matter; the word is a dash where nothing was published.
     """
 
     word: str
@@ -112,6 +113,9 @@ class Study(ABC, Generic[R]):
     def __init__(self, name: str, title: str, rows: Sequence[R]) -> None:
         self.name, self.title, self.rows = name, title, list(rows)
 
+    def ready(self) -> None:
+        """Raise an error if runs lack something that is not theirs to make, such as a data set."""
+
     @abstractmethod
     def targets(self, row: R) -> list[Target]:
         """The scores of a row."""
@@ -123,6 +127,10 @@ class Study(ABC, Generic[R]):
     @abstractmethod
     def cells(self, row: R) -> dict[str, str]:
         """What the table says of a row beside its figures, by column."""
+
+    def label(self, target: Target) -> str:
+        """The column of a score."""
+        return f"{target.kind} {SCORES.get(target.score, target.score)}"
 
     def words(self, row: R) -> str:
         """What the page says of a row in full."""

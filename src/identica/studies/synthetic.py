@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
@@ -19,11 +18,12 @@ from identica.families import Family, GeneralizedNormal, Uniform, VonMisesFisher
 from identica.metrics import match
 from identica.mixing import InvertibleMLP
 from identica.process import GenerativeProcess
-from identica.runs import METRICS, WEIGHTS
+from identica.runs import WEIGHTS
 from identica.spaces import Box, Euclidean, Space, Sphere
 from identica.studies import experiment, presets
 from identica.studies.study import Finished, Job, Ours, Picture, Study, Target, Tick, Verdict
 from identica.studies.tables import Row
+from identica.studies.trained import curves
 from identica.training import Contrastive, Training
 
 SHOWN = 1500  # points in a scatter plot
@@ -63,7 +63,8 @@ class SyntheticTable(Study[Row]):
 
         Above is as good, but not where theory forbids it; raw observations have nothing to reach.
         """
-        word = compare(ours.mean, target.published.mean, max(target.published.std, 0.002))
+        published = row.published[target.kind]
+        word = compare(ours.mean, published.mean, max(published.std or 0.0, 0.002))
         if target.kind == "identity":
             return Verdict(word, None)
         failing = row.must_fail and target.kind == "contrastive"
@@ -75,12 +76,7 @@ class SyntheticTable(Study[Row]):
             return []
         from identica.report import plots
 
-        pictures = []
-        histories = {f"seed {run.seed}": read_metrics(run.folder) for run in found}
-        if any(histories.values()):
-            goal = row.published["contrastive"].mean
-            curves = plots.training_curve(histories, row.score, goal=goal)
-            pictures.append(Picture("Training, by seed", plots.inline(curves, dpi=90)))
+        pictures = curves(found, row.score, goal=row.published["contrastive"].mean)
         with suppress(InputError):  # weights that are gone or damaged cost the picture alone
             z, codes = recovered(row, found[0])
             aligned, how = align(z, codes, row.score)
@@ -142,14 +138,6 @@ def _guarantee(row: Row) -> theory.Guarantee:
 # --- what a finished run recovered ------------------------------------------------------------------
 
 
-def read_metrics(folder: Path) -> list[dict[str, float]]:
-    """The history of a finished run, empty if it is gone or damaged."""
-    with suppress(OSError, ValueError):
-        lines = (folder / METRICS).read_text(encoding="utf-8").splitlines()
-        return [json.loads(line) for line in lines]
-    return []
-
-
 @torch.no_grad()
 def recovered(
     row: Row, run: Finished, size: int = 4096
@@ -175,10 +163,13 @@ def align(
     """The codes after the best map of the kind that the score forgives, and that map in words."""
     if score == "mcc":
         columns = match(z, codes).columns
-        codes = codes[:, columns]
-        slope = ((z - z.mean(0)) * (codes - codes.mean(0))).mean(0) / np.maximum(
-            codes.var(0), 1e-12
-        )
-        return (codes - codes.mean(0)) * slope + z.mean(0), "after the best order, sign and scale"
+        return rescaled(z, codes[:, columns]), "after the best order, sign and scale"
     design = np.c_[codes, np.ones(len(codes))]
     return design @ np.linalg.lstsq(design, z)[0], "after the best linear map"
+
+
+def rescaled(z: NDArray[np.float64], codes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Each code after the shift, sign and scale that bring it nearest to its factor, N×n."""
+    away = codes - codes.mean(0)
+    slope = ((z - z.mean(0)) * away).mean(0) / np.maximum(codes.var(0), 1e-12)
+    return away * slope + z.mean(0)

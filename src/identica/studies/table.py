@@ -108,11 +108,12 @@ def records(study: Study[Any], entries: Sequence[Entry]) -> list[dict[str, Any]]
     """The content of table.json; figures that are not in [0, 1] come with their unit and error."""
     found = []
     for row, target, ours, seconds, _ in entries:
+        known = target.published
         record: dict[str, Any] = {
             "row": row.row,
             "kind": target.kind,
             "score": target.score,
-            "published": {"mean": target.published.mean, "std": target.published.std},
+            "published": None if known is None else {"mean": known.mean, "std": known.std},
             "ours": {"mean": ours.mean, "std": ours.std, "seeds": ours.seeds},
             "seconds": round(seconds, 3),
         }
@@ -127,13 +128,13 @@ def markdown(study: Study[Any], entries: Sequence[Entry]) -> str:
     """The table as the paper prints it: a line for each row, our figures beside the published."""
     if not entries:
         return f"# {study.title}\n\nNo run is finished yet.\n"
-    columns = list(dict.fromkeys(label(entry.target) for entry in entries))
+    columns = list(dict.fromkeys(study.label(entry.target) for entry in entries))
     head = ["#", *study.cells(entries[0].row)]
     for column in columns:
         head += [f"{column}, published", "ours"] if study.side_by_side else [column]
     lines = [[*head, "seconds"], ["---"] * (len(head) + 1)]
     for row in {entry.row.row: entry.row for entry in entries}.values():
-        found = {label(e.target): e for e in entries if e.row is row}
+        found = {study.label(e.target): e for e in entries if e.row is row}
         line = [str(row.row), *study.cells(row).values()]
         for column in columns:
             entry = found.get(column)
@@ -148,22 +149,13 @@ def markdown(study: Study[Any], entries: Sequence[Entry]) -> str:
 
 
 def published(study: Study[Any], target: Target) -> str:
-    """A published figure in words."""
-    return f"{study.show(target.published.mean)} ± {study.show(target.published.std)}"
+    """A published figure in words, a dash if there is none."""
+    figure = target.published
+    if figure is None or figure.std is None:
+        return "–" if figure is None else study.show(figure.mean)
+    return f"{study.show(figure.mean)} ± {study.show(figure.std)}"
 
 
 def ours(study: Study[Any], figure: Ours) -> str:
     """Our figure in words, with the number of seeds."""
     return f"{study.show(figure.mean)} ± {study.show(study.spread(figure))} ({figure.seeds})"
-
-
-def label(target: Target) -> str:
-    """The column of a score.
-
-    >>> label(Target("supervised", "r2", None)), label(Target("contrastive", "M=10", None))
-    ('supervised R²', 'M=10')
-    """
-    names = {"r2": "R²", "mcc": "MCC"}
-    if target.score.startswith("M="):
-        return target.score
-    return f"{target.kind} {names.get(target.score, target.score)}"

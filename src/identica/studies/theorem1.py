@@ -209,6 +209,9 @@ class Theorem1(Study[Limit]):
             "limit": self.show(row.cross_entropy),
         }
 
+    def label(self, target: Target) -> str:
+        return target.score
+
     def words(self, row: Limit) -> str:
         return (
             f"The encoder is perfect and its model is the true one, {family_name(row.conditional)} on "
@@ -219,7 +222,7 @@ class Theorem1(Study[Limit]):
 
     def verdict(self, row: Limit, target: Target, ours: Ours) -> Verdict:
         """Within: two standard errors of the limit. Only the largest M has to be."""
-        word = compare(ours.mean, target.published.mean, 2 * ours.error)
+        word = compare(ours.mean, row.cross_entropy, 2 * ours.error)
         last = target.score == score_name(row.estimate.negatives[-1])
         return Verdict(word, word == "within" if last else None)
 

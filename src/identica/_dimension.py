@@ -1,0 +1,142 @@
+"""How many dimensions codes have, which of them carry what pairs share, and what they miss of it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from identica.metrics._columns import is_constant, standardised
+from identica.spaces import Space, Sphere
+
+Matrix = NDArray[np.float64]
+
+TREE = 4096  # codes whose neighbours are looked up
+LANDMARKS = 300  # of the regression of observations on codes
+
+
+def varying(h: Matrix) -> NDArray[np.bool_]:
+    """Which codes vary by more than a thousandth of the one that varies most."""
+    spread = h.std(0)
+    return np.asarray(~is_constant(h) & (spread > 1e-3 * spread.max()))
+
+
+def pair_correlations(h: Matrix, h_pos: Matrix) -> Matrix:
+    """Correlation of each code with its positive's, n values; 0 for a constant one."""
+    return np.asarray((standardised(h) * standardised(h_pos)).mean(0))
+
+
+def canonical_correlations(h: Matrix, h_pos: Matrix) -> Matrix:
+    """Correlations of the combinations of codes that pairs share most, falling, n values."""
+    bases = [_orthonormal(matrix) for matrix in (h, h_pos)]
+    found = np.linalg.svd(bases[0].T @ bases[1], compute_uv=False).clip(0, 1)
+    return np.asarray(np.pad(found, (0, h.shape[1] - len(found))))
+
+
+def _orthonormal(matrix: Matrix) -> Matrix:
+    left, singular, _ = np.linalg.svd(standardised(matrix), full_matrices=False)
+    return np.asarray(left[:, singular > 1e-8 * max(singular[0], 1e-300)])
+
+
+class Intrinsic(NamedTuple):
+    """Dimensions of the surface that codes lie on, its standard error, and how many there could be."""
+
+    dimension: float
+    error: float
+    room: int
+
+
+def intrinsic_dimension(h: Matrix, space: Space, *, random_state: int = 0) -> Intrinsic:
+    r"""Dimension of the set that codes lie on, from the two nearest neighbours of each:
+
+    .. math:: d = N / \sum_i \log (r_{i2} / r_{i1})
+
+    (Facco et al., "Estimating the intrinsic dimension of datasets by a minimal neighborhood information",
+    2017), relative to codes that fill their space: of the same columns each shuffled by
+    itself, or uniform on the sphere.
+    """
+    rng = np.random.default_rng(random_state)
+    live = h[:, varying(h)]
+    if len(live) > TREE:
+        live = live[rng.choice(len(live), TREE, replace=False)]
+    n = live.shape[1]
+    if n < 2:
+        return Intrinsic(float(n), 0.0, n)
+    if isinstance(space, Sphere) and n == h.shape[1]:
+        room, full = n - 1, rng.normal(size=live.shape)
+        full *= np.linalg.norm(live, axis=1, keepdims=True) / np.linalg.norm(
+            full, axis=1, keepdims=True
+        )
+    else:
+        room, live = n, _whitened(live)
+        full = rng.permuted(live, axis=0)
+    error = room * np.sqrt(2 / len(live))
+    return Intrinsic(room * _two_nearest(live) / _two_nearest(full), float(error), room)
+
+
+def _whitened(matrix: Matrix) -> Matrix:
+    centred = standardised(matrix)
+    values, vectors = np.linalg.eigh(centred.T @ centred / len(centred))
+    return np.asarray(centred @ vectors / np.sqrt(np.maximum(values, 1e-6 * values[-1])) @ vectors.T)
+
+
+def _two_nearest(points: Matrix) -> float:
+    from scipy.spatial import cKDTree
+
+    distances = cKDTree(points).query(points, k=3)[0][:, 1:]
+    apart = distances[distances[:, 0] > 0]
+    logs = np.sort(np.log(apart[:, 1] / apart[:, 0]))
+    if not len(logs) or logs[-1] <= 0:
+        return 0.0
+    kept = logs[: max(1, int(0.9 * len(logs)))]  # the tail is that of outliers
+    # the mean of the kept nine tenths of an exponential law is a known part of its own
+    return float((1 + 0.1 * np.log(0.1) / 0.9) / kept.mean())
+
+
+def missed(
+    x: Matrix, x_pos: Matrix, h: Matrix, h_pos: Matrix, *, random_state: int = 0
+) -> tuple[float, float]:
+    """Shares of variance: what pairs of observations share that their codes do not tell, and what
+    the observations' codes tell of them at all.
+
+    Whitened observations are regressed on the codes, not linearly; what is left of one member of a
+    pair should tell nothing of what is left of the other. The first number is the greatest
+    shared part of any combination of columns, between 0 (nothing missed) and 1.
+
+    Args:
+        x, x_pos: observations, N×d.
+        h, h_pos: their codes, N×n.
+    """
+    from sklearn.kernel_approximation import Nystroem
+
+    rng = np.random.default_rng(random_state)
+    order = rng.permutation(len(x))
+    fit, score = order[: len(x) // 2], order[len(x) // 2 :]
+    mean = np.vstack([x, x_pos]).mean(0)
+    scale = np.vstack([x, x_pos]).std(0)
+    live = scale > 1e-9 * max(float(scale.max()), 1e-300)
+    seen, seen_pos = ((part - mean)[:, live] / scale[live] for part in (x, x_pos))
+    values, vectors = np.linalg.eigh(seen.T @ seen / len(seen))
+    whiten = vectors / np.sqrt(np.maximum(values, 1e-4 * values[-1]))
+    seen, seen_pos = seen @ whiten, seen_pos @ whiten
+    centre, spread = h.mean(0), np.where(h.std(0) > 0, h.std(0), 1.0)
+    codes, codes_pos = ((part - centre) / spread for part in (h, h_pos))
+    landmarks = min(LANDMARKS, len(fit))
+    kernel = Nystroem(
+        gamma=0.25 / h.shape[1], n_components=landmarks, random_state=random_state
+    ).fit(codes[fit])
+    features, features_pos = (
+        np.hstack([kernel.transform(part), part, np.ones((len(part), 1))])
+        for part in (codes, codes_pos)
+    )
+    inputs = np.vstack([features[fit], features_pos[fit]])
+    targets = np.vstack([seen[fit], seen_pos[fit]])
+    ridge = 1e-6 * len(inputs) * np.eye(inputs.shape[1])
+    weights = np.linalg.solve(inputs.T @ inputs + ridge, inputs.T @ targets)
+    left = seen[score] - features[score] @ weights
+    left_pos = seen_pos[score] - features_pos[score] @ weights
+    shared = left.T @ left_pos / len(score)
+    total = seen[score].var(0).mean()
+    told = 1 - float((left**2).mean() / total)
+    return float(np.linalg.eigvalsh((shared + shared.T) / 2)[-1]), told

@@ -1,0 +1,7 @@
+"""What contrastive learning is compared with: variational autoencoders of images."""
+
+from identica.baselines.ada_gvae import AdaGVAE
+from identica.baselines.beta_vae import BetaVAE
+from identica.baselines.slow_vae import SlowVAE
+
+__all__ = ["AdaGVAE", "BetaVAE", "SlowVAE"]

@@ -1,0 +1,47 @@
+"""β-VAE: single images, with a heavier price on codes that say much."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from identica._check import nonnegative
+from identica.baselines._vae import VAE, images, kl_to_standard
+from identica.process import Pairs
+
+
+class BetaVAE(VAE):
+    """The β-VAE objective, mean over the images of all pairs, which count one by one, in nats:
+
+        L = E[ −log p(x | z) + β·KL(q(z | x) ‖ N(0, I)) ],  z ~ q(z | x)
+
+    Reference: Higgins et al., "β-VAE: Learning Basic Visual Concepts with a Constrained Variational
+    Framework", ICLR 2017.
+
+    Args:
+        n: number of codes.
+        beta: β, 8 as published for the comparison on KITTI Masks.
+        channels, scale, seed: as in `VAE`.
+
+    >>> import torch
+    >>> from identica import Pairs
+    >>> x = torch.zeros(2, 64, 64)
+    >>> BetaVAE()(Pairs(x, x, x, x)).shape
+    torch.Size([])
+    """
+
+    def __init__(
+        self,
+        n: int = 10,
+        *,
+        beta: float = 8.0,
+        channels: int = 1,
+        scale: float = 1.0,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(n, channels=channels, scale=scale, seed=seed)
+        self.beta = nonnegative("beta", beta)
+
+    def forward(self, pairs: Pairs) -> Tensor:
+        x = images(pairs)
+        q = self.posterior(x)
+        return self.misfit(x, q.draw(self.noise)) + self.beta * kl_to_standard(q).sum(1).mean()

@@ -1,0 +1,153 @@
+"""identica data 3dident build | check | show"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from identica.datasets.threedident.storage import Draw
+
+AGAIN = 16  # images that `check` draws again
+ALIKE = 25.0  # dB; images of other latents score about 15
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the commands for 3DIdent."""
+    parser.description = (
+        "3DIdent: images of a teapot whose position, rotation and colours are the ten factors."
+    )
+    commands = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+
+    build = commands.add_parser(
+        "build",
+        help="draw a data set",
+        description="Draw images of random factors. A build that was interrupted goes on.",
+    )
+    build.add_argument("--n", type=int, required=True, metavar="N", help="number of images")
+    build.add_argument(
+        "--size", type=int, default=64, metavar="S", help="side in pixels (default: %(default)s)"
+    )
+    build.add_argument("--out", type=Path, required=True, metavar="DIR", help="where to")
+    build.add_argument(
+        "--engine",
+        default="fast",
+        help="fast (ray caster) or blender (Cycles, needs identica[blender]) (default: %(default)s)",
+    )
+    build.add_argument(
+        "--samples", type=int, metavar="K", help="rays for a pixel (default: fast 8, blender 128)"
+    )
+    build.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="makes the factors (default: 0)"
+    )
+    build.add_argument(
+        "--packed",
+        action="store_true",
+        help="arrays that train without decoding, instead of PNGs as published",
+    )
+    build.set_defaults(run=_build)
+
+    check = commands.add_parser(
+        "check",
+        help="see whether a data set is whole",
+        description="Read every image, and draw some again to see that they show their latents.",
+    )
+    check.add_argument("folder", type=Path, metavar="DIR", help="a build or the original download")
+    check.set_defaults(run=_check)
+
+    show = commands.add_parser(
+        "show",
+        help="a picture of many images",
+        description="A sheet of the first images of a data set; without one, each factor in turn, "
+        "freshly drawn.",
+    )
+    show.add_argument("folder", type=Path, nargs="?", metavar="DIR", help="a data set")
+    show.add_argument("--out", type=Path, required=True, metavar="PNG", help="the picture")
+    show.set_defaults(run=_show)
+
+
+def engine(name: str, samples: int | None) -> tuple[Draw, int]:
+    """How an engine draws n×10 raw latents at a size, and with how many samples."""
+    from identica._check import count, one_of
+
+    render: Callable[..., Any]
+    if one_of("engine", name, ["fast", "blender"]) == "blender":
+        from identica.datasets.threedident.blender import render, require
+
+        require()
+        usual = 128
+    else:
+        from identica.datasets.threedident import render
+
+        usual = 8
+    rays = usual if samples is None else count("samples", samples)
+    return lambda z, size: render(z, size, rays), rays
+
+
+def _build(args: argparse.Namespace) -> int:
+    import numpy as np
+    from tqdm import tqdm
+
+    from identica._check import count
+    from identica.datasets.threedident.storage import build
+
+    seed = count("seed", args.seed, at_least=0)
+    shape = (count("n", args.n), 10)
+    draw, rays = engine(args.engine, args.samples)
+    z = np.random.default_rng(seed).uniform(-1, 1, shape)
+    settings = {"engine": args.engine, "samples": rays, "seed": seed}
+    with tqdm(total=args.n, unit="image", desc=str(args.out), file=sys.stderr) as bar:
+
+        def tick(done: int, _: int) -> None:
+            if bar.n == 0:
+                bar.initial = done  # of an earlier call, which says nothing of the pace
+            bar.update(done - bar.n)
+
+        build(args.out, z, draw, size=args.size, packed=args.packed, settings=settings, tick=tick)
+    print(f"{args.n} images of {args.size}×{args.size} in {args.out}")
+    return 0
+
+
+def _check(args: argparse.Namespace) -> int:
+    import numpy as np
+    from tqdm import tqdm
+
+    from identica._check import InputError
+    from identica.datasets.threedident import render
+    from identica.datasets.threedident.pictures import psnr
+    from identica.datasets.threedident.storage import ImageSet
+
+    data = ImageSet(args.folder)
+    for start in tqdm(range(0, len(data), 64), unit="block", desc=str(args.folder)):
+        data.images(range(start, min(start + 64, len(data))))
+    some = np.unique(np.linspace(0, len(data) - 1, AGAIN).astype(int))
+    again = render(data.raw_latents[some], data.size)
+    likeness = psnr(data.images(some), again)
+    if np.median(likeness) < ALIKE:
+        raise InputError(
+            f"{args.folder} must hold images of its latents, but of {len(some)} that were drawn "
+            f"again half differ from the stored ones: median PSNR {np.median(likeness):.1f} dB"
+        )
+    print(
+        f"{args.folder}: {len(data)} images of {data.size}×{data.size}, all whole; {len(some)} drawn "
+        f"again: PSNR {likeness.mean():.1f} dB, at least {likeness.min():.1f}"
+    )
+    return 0
+
+
+def _show(args: argparse.Namespace) -> int:
+    from PIL import Image
+
+    from identica._files import make_folder, replacing
+    from identica.datasets.threedident.pictures import first_images, traversals
+    from identica.datasets.threedident.storage import ImageSet
+
+    picture = traversals() if args.folder is None else first_images(ImageSet(args.folder))
+    make_folder("out", args.out.parent)
+    with replacing(args.out) as temporary:
+        Image.fromarray(picture).save(temporary, format="png")
+    print(args.out)
+    return 0

@@ -1,0 +1,198 @@
+"""Pairs of 3DIdent images: rendered exactly as the process says, or found among images that exist."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from identica._check import InputError, count
+from identica.augment import simclr
+from identica.datasets.threedident.raycaster import render
+from identica.datasets.threedident.scene import FACTORS
+from identica.datasets.threedident.storage import ImageSet, Tick, build
+from identica.mixing import Mixing
+from identica.process import GenerativeProcess, Labelled, Pairs
+
+if TYPE_CHECKING:
+    from scipy.spatial import cKDTree
+
+Rows = NDArray[np.intp]
+Sampler = Callable[..., Any]  # size, generator=… to a batch
+
+
+class Renderer(Mixing):
+    """g of 3DIdent: latents N×10 in [−1, 1] to images N×3×S×S (uint8), by the ray caster.
+
+    As the mixing of a `GenerativeProcess` it renders exact positives on the fly, for any space of
+    ten dimensions within [−1, 1]^10, such as `Box(10, -1, 1)`, `Sphere(10)` or a product of spheres.
+
+    >>> from identica import Box, Normal, Uniform
+    >>> process = GenerativeProcess(Box(10, -1, 1), Uniform(), Normal(0.2), Renderer(size=16))
+    >>> process.sample(3, generator=0).x_pos.shape
+    torch.Size([3, 3, 16, 16])
+    """
+
+    dim = len(FACTORS)
+
+    def __init__(self, size: int = 64, samples: int = 8) -> None:
+        super().__init__()
+        self.size, self.samples = count("size", size), count("samples", samples)
+        self.observed = 3 * size * size
+
+    def extra_repr(self) -> str:
+        return f"size={self.size}, samples={self.samples}"
+
+    def forward(self, z: Tensor) -> Tensor:
+        """Images N×3×S×S of latents N×10."""
+        self._check("z", z, self.dim)
+        return as_images(self.draw(as_raw(z), self.size))
+
+    def draw(self, raw_latents: NDArray[np.float64], size: int) -> NDArray[np.uint8]:
+        """The same for arrays, N×S×S×3: what `build` asks for."""
+        return render(raw_latents, size, self.samples)
+
+    def inverse(self, x: Tensor) -> Tensor:
+        raise InputError("a renderer has no inverse in closed form: train an encoder")
+
+
+def as_raw(z: Tensor) -> NDArray[np.float64]:
+    """Latents as an array; what rounding put outside [−1, 1] is put back."""
+    raw = z.detach().cpu().double().numpy()
+    inside = raw.clip(-1, 1)
+    return np.where(np.abs(raw - inside) < 1e-6, inside, raw)
+
+
+def as_images(images: NDArray[np.uint8]) -> Tensor:
+    """N×S×S×3 bytes as a tensor N×3×S×S; nothing is copied, so it is in channels-last order."""
+    return torch.from_numpy(images).permute(0, 3, 1, 2)
+
+
+# --- pairs found among images that exist ------------------------------------------------------------
+
+
+def neighbours(process: GenerativeProcess, data: ImageSet) -> Sampler:
+    """A sampler of pairs as published: draw z and z̃, and take the images whose latents are nearest.
+
+    Where z̃ finds the image of z itself, it takes the second nearest. The mixing of the process is not
+    used. In a batch, z and z_pos are the latents of the images.
+
+    Reference: Zimmermann et al. (ICML 2021), section 5.3.
+    """
+    from scipy.spatial import cKDTree
+
+    if process.space.dim != len(FACTORS):
+        raise InputError(f"process must have {len(FACTORS)} latents, got {process.space}")
+    if len(data) < 2:
+        raise InputError("data must hold at least 2 images to make pairs of")
+    tree = cKDTree(data.raw_latents)
+
+    def sample(size: int, /, *, generator: torch.Generator) -> Pairs:
+        z = process.latents(size, generator=generator)
+        z_pos = process.positives(z, generator=generator)
+        return take(data, *nearest(tree, z.double().numpy(), z_pos.double().numpy()))
+
+    return sample
+
+
+def nearest(tree: cKDTree, z: NDArray[np.float64], z_pos: NDArray[np.float64]) -> tuple[Rows, Rows]:
+    """The points of a tree nearest to z and to z̃, and for z̃ the second nearest where both are one.
+
+    >>> from scipy.spatial import cKDTree
+    >>> nearest(cKDTree([[0.0], [1.0], [5.0]]), np.array([[0.1], [0.2]]), np.array([[0.3], [4.0]]))
+    (array([0, 0]), array([1, 2]))
+    """
+    rows = np.asarray(tree.query(z)[1])
+    both = np.asarray(tree.query(z_pos, k=2)[1])
+    return rows, np.where(both[:, 0] == rows, both[:, 1], both[:, 0])
+
+
+def take(anchors: ImageSet, rows: Rows, rows_pos: Rows, positives: ImageSet | None = None) -> Pairs:
+    """The pairs of the given rows; positives come from the same images unless told otherwise."""
+    others = anchors if positives is None else positives
+    z, z_pos = anchors.raw_latents[rows], others.raw_latents[rows_pos]
+    return Pairs(
+        torch.from_numpy(z).float(),
+        torch.from_numpy(z_pos).float(),
+        as_images(anchors.images(rows)),
+        as_images(others.images(rows_pos)),
+    )
+
+
+# --- images rendered once ---------------------------------------------------------------------------
+
+
+def rendered(
+    folder: Path, process: GenerativeProcess, z: Tensor, *, tick: Tick | None = None
+) -> ImageSet:
+    """The images of latents N×10, rendered once into a folder by the `Renderer` of a process.
+
+    What exists is not rendered again, and several processes may render at the same time.
+    """
+    mixing = process.mixing
+    if not isinstance(mixing, Renderer):
+        raise InputError(f"process must have a Renderer as its mixing, got {mixing}")
+    settings = {"samples": mixing.samples}
+    return build(folder, as_raw(z), mixing.draw, size=mixing.size, settings=settings, tick=tick)
+
+
+def exact(
+    process: GenerativeProcess,
+    anchors: ImageSet,
+    folder: Path,
+    *,
+    seed: int,
+    tick: Tick | None = None,
+) -> Sampler:
+    """A sampler of exact pairs from a cache: for each anchor, one draw of p(z̃ | z), rendered once.
+
+    Args:
+        process: the conditional and the renderer.
+        anchors: their images; processes with other conditionals may share them.
+        folder: where the images of the positives are or go.
+        seed: makes the positives.
+        tick: told how many images are there, and of how many.
+    """
+    z = torch.from_numpy(anchors.raw_latents)
+    positives = rendered(folder, process, process.positives(z, generator=seed), tick=tick)
+
+    def sample(size: int, /, *, generator: torch.Generator) -> Pairs:
+        rows = _rows(anchors, size, generator)
+        return take(anchors, rows, rows, positives)
+
+    return sample
+
+
+# --- single images ----------------------------------------------------------------------------------
+
+
+def labelled(data: ImageSet) -> Sampler:
+    """A sampler of images with their latents, for supervised training."""
+
+    def sample(size: int, /, *, generator: torch.Generator) -> Labelled:
+        rows = _rows(data, size, generator)
+        return Labelled(
+            torch.from_numpy(data.raw_latents[rows]).float(), as_images(data.images(rows))
+        )
+
+    return sample
+
+
+def augmented(data: ImageSet) -> Sampler:
+    """A sampler of pairs as in SimCLR: two augmented views of the same image."""
+    single = labelled(data)
+
+    def sample(size: int, /, *, generator: torch.Generator) -> Pairs:
+        z, x = single(size, generator=generator)
+        return Pairs(z, z, simclr(x, generator=generator), simclr(x, generator=generator))
+
+    return sample
+
+
+def _rows(data: ImageSet, size: int, generator: torch.Generator) -> Rows:
+    return torch.randint(len(data), (size,), generator=generator).numpy()

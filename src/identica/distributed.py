@@ -1,0 +1,103 @@
+"""Several processes as one: each encodes its part of every batch, negatives come from all of them.
+
+    torchrun --nproc-per-node 2 script.py        # script: with processes(): train(…)
+
+All processes draw the same batch and keep their own rows of it, so the result does not depend on how
+many they are.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from identica._check import InputError
+
+
+class LostProcessError(RuntimeError):
+    """Another process of the group died or cannot be reached."""
+
+
+@contextmanager
+def processes() -> Iterator[tuple[int, int]]:
+    """Join the group that torchrun started, and give this process's number and how many there are.
+
+    Outside torchrun it is a group of one, and nothing happens.
+
+    >>> with processes() as (rank, size):
+    ...     print(rank, size)
+    0 1
+    """
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+        yield 0, 1
+        return
+    dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+    try:
+        yield group()
+    finally:
+        dist.destroy_process_group()
+
+
+def group() -> tuple[int, int]:
+    """The number of this process, and how many there are."""
+    if dist.is_available() and dist.is_initialized():
+        return dist.get_rank(), dist.get_world_size()
+    return 0, 1
+
+
+def gather(codes: Tensor) -> tuple[Tensor, int]:
+    """The codes of all processes (with gradients), and where those of this one (N×n) begin."""
+    rank, size = group()
+    if size == 1:
+        return codes, 0
+    return _AllGather.apply(codes), rank * len(codes)  # type: ignore[no-untyped-call]
+
+
+class _AllGather(torch.autograd.Function):
+    """What all processes hold, one below the other; backward, the sum of what they all want."""
+
+    @staticmethod
+    def forward(ctx: Any, codes: Tensor) -> Tensor:
+        rank, size = group()
+        everything = codes.new_empty(size * len(codes), *codes.shape[1:])
+        dist.all_gather(list(everything.chunk(size)), codes.contiguous())
+        ctx.rows = slice(rank * len(codes), (rank + 1) * len(codes))
+        return everything
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        gradient = gradient.contiguous().clone()
+        dist.all_reduce(gradient)
+        return gradient[ctx.rows]
+
+
+def own_part(batch: Any) -> Any:
+    """This process's rows of a batch, a named tuple of tensors."""
+    rank, size = group()
+    if size == 1:
+        return batch
+    rows = len(batch[0])
+    if rows % size:
+        raise InputError(f"batch must be a multiple of the {size} processes, got {rows}")
+    if any(len(part) != rows for part in batch) or hasattr(batch, "positives"):
+        raise InputError("batch must hold pairs row by row to be shared by several processes")
+    part = slice(rank * rows // size, (rank + 1) * rows // size)
+    return type(batch)(*(tensor[part] for tensor in batch))
+
+
+def mean(value: float) -> float:
+    """The mean of a number over all processes."""
+    _, size = group()
+    if size == 1:
+        return value
+    total = torch.tensor(value, dtype=torch.float64)
+    if dist.get_backend() == "nccl":
+        total = total.cuda()
+    dist.all_reduce(total)
+    return total.item() / size

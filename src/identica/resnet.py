@@ -1,0 +1,171 @@
+"""Residual networks from images to codes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils import skip_init
+
+from identica._check import InputError, count, positive
+from identica.encoders import initialise
+
+
+class ResNet18(nn.Module):
+    """ResNet-18 with a head of two layers, R^{3×S×S} → 512 → hidden → LeakyReLU → n.
+
+    Reference: He, Zhang, Ren & Sun, "Deep Residual Learning for Image Recognition" (CVPR 2016);
+    the head is that of Zimmermann et al. (ICML 2021) for 3DIdent, on images of 224×224.
+
+    Args:
+        n_out: code dimensions n.
+        hidden: width of the head's first layer.
+        channels: channels of the images.
+        scale: what whole numbers (uint8) are divided by.
+        seed: makes the initial weights, U(±1/√fan-in) as in torch's own layers.
+
+    >>> ResNet18(10)(torch.zeros(2, 3, 64, 64)).shape
+    torch.Size([2, 10])
+    """
+
+    def __init__(
+        self,
+        n_out: int,
+        *,
+        hidden: int = 100,
+        channels: int = 3,
+        scale: float = 255.0,
+        seed: int = 0,
+    ) -> None:
+        super().__init__()
+        self.channels, self.scale = count("channels", channels), positive("scale", scale)
+        self.layers = nn.Sequential(
+            *_convolution(self.channels, 64, 7, stride=2),
+            nn.ReLU(),
+            nn.MaxPool2d(3, stride=2, padding=1),
+        )
+        for fan_in, fan_out in pairwise((64, 64, 128, 256, 512)):
+            stride = 1 if fan_in == fan_out else 2
+            self.layers.extend([Block(fan_in, fan_out, stride), Block(fan_out, fan_out)])
+        self.layers.extend([nn.AdaptiveAvgPool2d(1), nn.Flatten()])
+        self.layers.append(skip_init(nn.Linear, 512, count("hidden", hidden)))
+        self.layers.extend([nn.LeakyReLU(), skip_init(nn.Linear, hidden, count("n_out", n_out))])
+        initialise(self, seed)
+        self.layers.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Codes N×n of images N×C×S×S."""
+        return self.layers(as_input(x, self.channels, self.scale))
+
+
+class SmallResNet(nn.Module):
+    """A network for images of about 64×64 that trains on a CPU: three strided convolutions, a residual
+    block, and pooling by attention.
+
+    Each of K maps a_k, a softmax over the positions p, reads off the features v there and where it
+    looks, Σ_p a_k(p)·(v(p), p): an object is described in the same way wherever it stands, as a mean
+    over all positions would, and its position is not lost. Two layers turn that into codes.
+
+    Args:
+        n_out: code dimensions n.
+        widths: channels after each strided convolution.
+        maps: number K of attention maps.
+        hidden: width of the layer before the codes.
+        channels: channels of the images.
+        scale: what whole numbers (uint8) are divided by.
+        seed: makes the initial weights, U(±1/√fan-in) as in torch's own layers.
+
+    >>> SmallResNet(10)(torch.zeros(2, 3, 64, 64)).shape
+    torch.Size([2, 10])
+    """
+
+    def __init__(
+        self,
+        n_out: int,
+        *,
+        widths: Sequence[int] = (24, 48, 96),
+        maps: int = 8,
+        hidden: int = 256,
+        channels: int = 3,
+        scale: float = 255.0,
+        seed: int = 0,
+    ) -> None:
+        super().__init__()
+        self.channels, self.scale = count("channels", channels), positive("scale", scale)
+        fans = [self.channels, *(count("widths", width) for width in widths)]
+        self.layers = nn.Sequential()
+        for fan_in, fan_out in pairwise(fans):
+            kernel = 4 if fan_in == self.channels else 3
+            self.layers.extend([*_convolution(fan_in, fan_out, kernel, stride=2), nn.ReLU()])
+        self.layers.append(Block(fans[-1], fans[-1]))
+        self.attention = skip_init(nn.Conv2d, fans[-1], count("maps", maps), 1)
+        self.features = skip_init(nn.Conv2d, fans[-1], fans[-1], 1)
+        self.head = nn.Sequential(
+            skip_init(nn.Linear, maps * (fans[-1] + 2), count("hidden", hidden)),
+            nn.ReLU(),
+            skip_init(nn.Linear, hidden, count("n_out", n_out)),
+        )
+        initialise(self, seed)
+        self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Codes N×n of images N×C×S×S."""
+        x = self.layers(as_input(x, self.channels, self.scale))
+        weights = self.attention(x).flatten(2).softmax(dim=2)  # N×K×P
+        values = self.features(x).flatten(2).transpose(1, 2)  # N×P×C
+        places = positions(*x.shape[2:]).to(x).expand(len(x), -1, -1)
+        return self.head((weights @ torch.cat([values, places], dim=2)).flatten(1))
+
+
+def positions(height: int, width: int) -> Tensor:
+    """Where the pixels of an image are, each coordinate from −1 to 1, height·width×2.
+
+    >>> positions(1, 3)
+    tensor([[ 0., -1.],
+            [ 0.,  0.],
+            [ 0.,  1.]])
+    """
+    ways = [torch.linspace(-1, 1, n) if n > 1 else torch.zeros(1) for n in (height, width)]
+    return torch.cartesian_prod(*ways)
+
+
+class Block(nn.Module):
+    """Two 3×3 convolutions around which the input is added to their output."""
+
+    def __init__(self, fan_in: int, fan_out: int, stride: int = 1) -> None:
+        super().__init__()
+        self.change = nn.Sequential(
+            *_convolution(fan_in, fan_out, 3, stride=stride),
+            nn.ReLU(),
+            *_convolution(fan_out, fan_out, 3),
+        )
+        same = stride == 1 and fan_in == fan_out
+        self.past = (
+            nn.Identity()
+            if same
+            else nn.Sequential(*_convolution(fan_in, fan_out, 1, stride=stride))
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        return nn.functional.relu(self.past(x) + self.change(x))
+
+
+def _convolution(fan_in: int, fan_out: int, kernel: int, *, stride: int = 1) -> list[nn.Module]:
+    """A convolution and the normalisation of its output, which has a bias of its own."""
+    pad = (kernel - 1) // 2
+    convolution = skip_init(nn.Conv2d, fan_in, fan_out, kernel, stride, padding=pad, bias=False)
+    return [convolution, nn.BatchNorm2d(fan_out)]
+
+
+def as_input(x: Tensor, channels: int, scale: float) -> Tensor:
+    """Images N×C×S×S as floats between −1 and 1, in the order that convolutions are fast in.
+
+    Whole numbers are divided by `scale`; floats are taken to lie between 0 and 1.
+    """
+    if x.ndim != 4 or x.shape[1] != channels:
+        raise InputError(f"x must hold images N×{channels}×S×S, got shape {tuple(x.shape)}")
+    whole = not x.is_floating_point()
+    x = x.float() * (2 / scale) - 1 if whole else 2 * x - 1
+    return x.contiguous(memory_format=torch.channels_last)

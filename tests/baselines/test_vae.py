@@ -1,0 +1,218 @@
+"""The autoencoders against torch's own distributions, quadrature and what their definitions say."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy.integrate import quad
+from torch import nn
+from torch.distributions import Bernoulli, Laplace, Normal, kl_divergence
+
+from identica import ConvEncoder, InputError, Pairs, Training, train
+from identica.baselines import AdaGVAE, BetaVAE, SlowVAE
+from identica.baselines._vae import ConvDecoder, Gaussian, kl_to_standard
+from identica.baselines.ada_gvae import kl, share
+from identica.baselines.slow_vae import kl_to_laplace
+
+ALL = [BetaVAE, SlowVAE, AdaGVAE]
+
+
+def gaussian(seed, n=6, codes=4):
+    generator = torch.Generator().manual_seed(seed)
+    mean, log_var = torch.randn(2, n, codes, generator=generator, dtype=torch.float64)
+    return Gaussian(mean, 2 * log_var)
+
+
+def normal(q):
+    return Normal(q.mean, (q.log_var / 2).exp())
+
+
+def pairs(size=3, seed=0, dtype=torch.uint8):
+    generator = torch.Generator().manual_seed(seed)
+    x, x_pos = (torch.rand(2, size, 64, 64, generator=generator) < 0.2).to(dtype)
+    z = torch.zeros(size, 1)
+    return Pairs(z, z, x, x_pos)
+
+
+def test_divergences_are_those_of_torch():
+    p, q = gaussian(0), gaussian(1)
+    one = torch.ones((), dtype=torch.float64)
+    torch.testing.assert_close(kl_to_standard(p), kl_divergence(normal(p), Normal(0 * one, one)))
+    torch.testing.assert_close(kl(p, q), kl_divergence(normal(p), normal(q)))
+    for rate in (0.5, 6.0):
+        expected = kl_divergence(normal(p), Laplace(q.mean, one / rate))
+        torch.testing.assert_close(kl_to_laplace(p, q.mean, rate), expected)
+
+
+@pytest.mark.parametrize(
+    ("mean", "std", "centre", "rate"),
+    [(0.3, 0.8, -0.4, 6.0), (0.0, 1.0, 0.0, 1.0), (2.0, 0.1, -1.0, 0.7), (-1.0, 3.0, 4.0, 2.0)],
+)
+def test_the_transition_term_by_quadrature(mean, std, centre, rate):
+    def integrand(z):
+        log_q = -((z - mean) ** 2) / (2 * std**2) - math.log(std * math.sqrt(2 * math.pi))
+        log_p = math.log(rate / 2) - rate * abs(z - centre)
+        return math.exp(log_q) * (log_q - log_p)
+
+    low, high = mean - 12 * std, mean + 12 * std
+    middle = [centre] if low < centre < high else None
+    expected = quad(integrand, low, high, points=middle, limit=200)[0]
+    q = Gaussian(torch.tensor(mean), torch.tensor(2 * math.log(std)))
+    assert float(kl_to_laplace(q, torch.tensor(centre), rate)) == pytest.approx(expected, rel=1e-5)
+
+
+def test_shared_codes_one_by_one():
+    p, q = gaussian(2, n=50), gaussian(3, n=50)
+    one, two = share(p, q)
+    differ = kl_divergence(normal(p), normal(q)).numpy()
+    shared = 0
+    for i, j in np.ndindex(50, 4):
+        alike = differ[i, j] < (differ[i].min() + differ[i].max()) / 2
+        shared += alike
+        for before, after in ((p, one), (q, two)):
+            mean, var = float(before.mean[i, j]), math.exp(before.log_var[i, j])
+            if alike:
+                mean = float(p.mean[i, j] + q.mean[i, j]) / 2
+                var = (math.exp(p.log_var[i, j]) + math.exp(q.log_var[i, j])) / 2
+            assert float(after.mean[i, j]) == pytest.approx(mean)
+            assert math.exp(after.log_var[i, j]) == pytest.approx(var)
+    assert 50 < shared < 150  # at least one of each pair is, at least one is not
+
+
+def test_the_decoder_mirrors_the_encoder():
+    def shapes(network):
+        kinds = (nn.Linear, nn.Conv2d, nn.ConvTranspose2d)
+        layers = [layer for layer in network.modules() if isinstance(layer, kinds)]
+        return [tuple(layer.weight.shape) for layer in layers]
+
+    # a layer's transpose has its numbers of inputs and outputs swapped: so has its weight's shape
+    there, back = shapes(ConvEncoder(7)), shapes(ConvDecoder(7))
+    assert back[1:] == there[-2::-1]
+    assert back[0] == there[-1][::-1]
+    assert ConvDecoder(7, channels=3)(torch.zeros(2, 7)).shape == (2, 3, 64, 64)
+
+
+def by_hand(vae, batch, noise):
+    """The objective from its definition, with torch's distributions."""
+    both = torch.cat([batch.x, batch.x_pos])
+    mean, log_var = vae.encoder(both).chunk(2, dim=1)
+    q = Gaussian(mean, log_var)
+    if isinstance(vae, AdaGVAE):
+        half = len(mean) // 2
+        halves = share(Gaussian(mean[:half], log_var[:half]), Gaussian(mean[half:], log_var[half:]))
+        q = Gaussian(torch.cat([h.mean for h in halves]), torch.cat([h.log_var for h in halves]))
+    z = q.mean + (q.log_var / 2).exp() * noise
+    likelihood = Bernoulli(logits=vae.decoder(z)[:, 0]).log_prob(both.float()).sum((1, 2))
+    to_prior = kl_divergence(normal(q), Normal(torch.tensor(0.0), torch.tensor(1.0))).sum(1)
+    if not isinstance(vae, SlowVAE):
+        return (vae.beta * to_prior - likelihood).mean()
+    first, second = q.mean.chunk(2)
+    swapped = torch.cat([second, first])
+    step = kl_divergence(normal(q), Laplace(swapped, torch.tensor(1 / vae.rate))).sum(1)
+    return -2 * likelihood.mean() + vae.beta * to_prior.mean() + vae.gamma * 2 * step.mean()
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_the_objective_is_its_definition(kind):
+    vae, batch = kind(5, seed=4), pairs()
+    noise = torch.randn(6, 5, generator=torch.Generator().set_state(vae.noise.get_state()))
+    torch.testing.assert_close(vae(batch), by_hand(vae, batch, noise))
+
+
+def test_the_published_weights_are_the_defaults():
+    assert BetaVAE().beta == 8
+    assert (SlowVAE().beta, SlowVAE().gamma, SlowVAE().rate) == (1, 10, 6)
+    assert AdaGVAE().beta == 1
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_codes_are_the_means_whatever_the_type_of_the_pixels(kind):
+    vae, batch = kind(5, seed=1), pairs()
+    codes = vae.codes(batch.x)
+    assert codes.shape == (3, 5)
+    torch.testing.assert_close(codes, vae.encoder(batch.x)[:, :5])
+    torch.testing.assert_close(codes, vae.codes(batch.x.float()))
+    torch.testing.assert_close(codes, kind(5, seed=1, scale=255).codes(batch.x * 255))
+    other = kind(5, seed=2).codes(batch.x)
+    assert not torch.allclose(codes, other)
+
+
+def test_colours_and_bytes():
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randint(256, (2, 3, 64, 64), generator=generator, dtype=torch.uint8)
+    z = torch.zeros(2, 1)
+    first = BetaVAE(channels=3, scale=255)(Pairs(z, z, x, x))
+    torch.testing.assert_close(
+        first, BetaVAE(channels=3)(Pairs(z, z, *[x.float() / 255] * 2)), rtol=1e-4, atol=0
+    )
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_a_run_that_was_stopped_comes_to_the_same_numbers(kind, tmp_path):
+    training = Training(
+        steps=4, batch=2, lr=1e-3, optimizer="adam", checkpoint_every=2, score_every=1
+    )
+
+    def run(out, stop=None):
+        vae, asked = kind(3, seed=7), 0
+
+        def sample(size, /, *, generator):
+            nonlocal asked
+            asked += 1
+            if asked == stop:
+                raise KeyboardInterrupt
+            return pairs(size, int(torch.randint(1000, (), generator=generator)))
+
+        history = train(vae, sample, training, out=out)
+        return [record["loss"] for record in history.records], vae.state_dict()
+
+    losses, weights = run(tmp_path / "whole")
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "stopped", stop=4)
+    again, same = run(tmp_path / "stopped")
+    assert again == losses
+    assert len(set(losses)) == 4
+    assert all(torch.equal(same[name], value) for name, value in weights.items())
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_every_draw_is_new_and_global_state_is_left_alone(kind):
+    before = torch.get_rng_state()
+    batch = pairs(dtype=torch.float64)  # an untrained decoder hardly minds the noise
+    with torch.no_grad():
+        vae = kind(3, seed=0).double()
+        first, second = vae(batch), vae(batch)
+        assert first != second
+        assert kind(3, seed=0).double()(batch) == first
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_it_learns(kind):
+    x = torch.zeros(2, 2, 64, 64)
+    x[0, 0, 8:24, 8:24] = x[0, 1, 40:56, 8:24] = x[1, :, 8:56, 30:40] = 1
+    z = torch.zeros(2, 1)
+    training = Training(steps=30, batch=2, lr=1e-3, optimizer="adam", score_every=1, warmup=5)
+    vae, batch = kind(4, seed=0), Pairs(z, z, *x)
+    records = train(vae, lambda size, /, *, generator: batch, training).records
+    assert records[-1]["loss"] < 0.7 * records[0]["loss"]
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: BetaVAE(0), "n must be a whole number"),
+        (lambda: BetaVAE(beta=-1), "beta must be at least 0"),
+        (lambda: SlowVAE(gamma=math.nan), "gamma must be a finite number"),
+        (lambda: SlowVAE(rate=0), "rate must be greater than 0"),
+        (lambda: AdaGVAE(beta=-1), "beta must be at least 0"),
+        (lambda: AdaGVAE(channels=0), "channels must be a whole number"),
+        (lambda: BetaVAE().codes(torch.zeros(2, 32, 32)), "x must hold images of 1×64×64"),
+        (lambda: ConvDecoder(0), "n_in must be a whole number"),
+        (lambda: BetaVAE().misfit(torch.zeros(3, 64, 64), torch.zeros(2, 10)), "x must have one"),
+    ],
+)
+def test_bad_input_is_named(make, said):
+    with pytest.raises(InputError, match=said):
+        make()

@@ -1,0 +1,50 @@
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from identica._check import InputError
+from identica.datasets.threedident import SCENE, blender, render
+from identica.datasets.threedident.pictures import psnr
+
+
+@pytest.fixture
+def bpy():
+    return pytest.importorskip("bpy", reason="needs Blender's Python module, identica[blender]")
+
+
+def test_without_blender_one_error_says_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "bpy", None)
+    with pytest.raises(InputError, match=r"pip install identica\[blender\]"):
+        blender.render(np.zeros((1, 10)), size=8)
+
+
+def test_latents_are_checked_first(monkeypatch):
+    monkeypatch.setitem(sys.modules, "bpy", None)
+    with pytest.raises(InputError, match=r"\[-1, 1\]"):
+        blender.render(np.full((1, 10), 2.0))
+
+
+def test_both_engines_draw_the_same_pictures(bpy, capfd):
+    z = np.random.default_rng(0).uniform(-1, 1, (3, 10))
+    slow = blender.render(z, size=64, samples=256)
+    likeness = psnr(slow, render(z, size=64, samples=256))
+    assert likeness.min() > 36
+    assert likeness.mean() > 40
+    # the same image in any company, and none of Blender's reports
+    np.testing.assert_array_equal(blender.render(z[2:], size=64, samples=256)[0], slow[2])
+    assert capfd.readouterr().out == ""
+
+
+def test_the_scene_can_be_changed(bpy):
+    dark = replace(SCENE, spot=SCENE.spot._replace(intensity=0.0))
+    z = np.zeros((1, 10))
+    likeness = psnr(blender.render(z, 48, 256, scene=dark), render(z, 48, 256, scene=dark))
+    assert likeness.min() > 36
+
+
+def test_images_are_those_of_cycles(bpy, real):
+    with np.load(real("3dident_cycles", "renders.npz")) as cycles:
+        z, images = cycles["raw_latents"][:2], cycles["images"][:2]
+    assert psnr(blender.render(z, 128), images).min() > 42

@@ -1,0 +1,196 @@
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+from scipy.spatial import cKDTree
+
+from identica import (
+    Box,
+    GenerativeProcess,
+    InputError,
+    InvertibleMLP,
+    Joint,
+    Laplace,
+    Normal,
+    Product,
+    Sphere,
+    Uniform,
+    VonMisesFisher,
+)
+from identica.datasets.threedident import render
+from identica.datasets.threedident.pairs import (
+    Renderer,
+    as_images,
+    augmented,
+    exact,
+    labelled,
+    nearest,
+    neighbours,
+    rendered,
+)
+from identica.datasets.threedident.storage import ImageSet, build
+
+BOX = Box(10, low=-1.0, high=1.0)
+
+
+def process(conditional, space=BOX, size=8):
+    return GenerativeProcess(space, Uniform(), conditional, Renderer(size, samples=4))
+
+
+def source(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def paint(z, size):
+    return np.repeat(((z[:, :3] + 1) * 127).astype(np.uint8), size**2, axis=0).reshape(
+        -1, size, size, 3
+    )
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory):
+    """3,000 images that cost nothing: of the colour of their first three latents."""
+    z = np.random.default_rng(0).uniform(-1, 1, (3000, 10))
+    return build(tmp_path_factory.mktemp("many"), z, paint, size=4)
+
+
+# any space of ten dimensions within the cube, with the conditionals of the paper
+SPACES = [
+    (BOX, Normal(0.2)),
+    (BOX, Laplace(0.1)),
+    (Sphere(10), VonMisesFisher(20.0)),
+    (Sphere(10), Normal(0.1)),
+    (
+        Product(Box(3, low=-1.0, high=1.0), *[Sphere(2)] * 2, Sphere(3)),
+        Joint(
+            (Normal(0.2), 3),
+            (VonMisesFisher(5.0), 2),
+            (VonMisesFisher(5.0), 2),
+            (VonMisesFisher(9.0), 3),
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(("space", "conditional"), SPACES, ids=lambda part: repr(part)[:40])
+def test_positives_are_rendered_from_the_conditional(space, conditional):
+    pairs = process(conditional, space).sample(3, generator=0)
+    assert pairs.x.dtype == torch.uint8
+    assert space.contains(pairs.z_pos).all()
+    for z, x in ((pairs.z, pairs.x), (pairs.z_pos, pairs.x_pos)):
+        assert x.shape == (3, 3, 8, 8)
+        again = render(z.double().numpy().clip(-1, 1), 8, 4)
+        np.testing.assert_array_equal(x.permute(0, 2, 3, 1).numpy(), again)
+
+
+def test_a_renderer_knows_its_limits():
+    with pytest.raises(InputError, match="10 columns"):
+        Renderer(8)(torch.zeros(2, 9))
+    with pytest.raises(InputError, match=r"\[-1, 1\]"):
+        Renderer(8)(torch.full((1, 10), 1.01))
+    assert Renderer(8)(torch.full((1, 10), 1 + 1e-7)).shape == (1, 3, 8, 8)
+    with pytest.raises(InputError, match="train an encoder"):
+        Renderer(8).inverse(torch.zeros(1))
+
+
+def test_nearest_is_what_brute_force_finds():
+    rng = np.random.default_rng(0)
+    points, z = rng.normal(size=(50, 3)), rng.normal(size=(400, 3))
+    z_pos = z + 0.2 * rng.normal(size=(400, 3))
+    rows, rows_pos = nearest(cKDTree(points), z, z_pos)
+    same = 0
+    for a, b, i, j in zip(z, z_pos, rows, rows_pos, strict=True):
+        first = np.linalg.norm(points - a, axis=1).argsort()
+        second = np.linalg.norm(points - b, axis=1).argsort()
+        assert i == first[0]
+        same += second[0] == first[0]
+        assert j == (second[1] if second[0] == first[0] else second[0])
+    assert same > 50
+
+
+def test_neighbours_are_nearer_than_chance_and_never_the_same(many):
+    pairs = neighbours(process(Normal(0.1)), many)(500, generator=source())
+    gap = (pairs.z - pairs.z_pos).norm(dim=1)
+    assert gap.min() > 0
+    shuffled = (pairs.z - pairs.z_pos.roll(1, 0)).norm(dim=1)
+    assert gap.mean() < 0.6 * shuffled.mean()
+    # images belong to their latents, which are those of the data set
+    assert np.isin(pairs.z_pos[:, 0].numpy(), many.raw_latents[:, 0].astype(np.float32)).all()
+    wanted = paint(pairs.z_pos.double().numpy(), 4)
+    gap = pairs.x_pos.permute(0, 2, 3, 1).numpy().astype(int) - wanted
+    assert np.abs(gap).max() <= 1  # latents in single precision may round otherwise
+
+
+def test_neighbours_of_a_sphere_too(many):
+    pairs = neighbours(process(VonMisesFisher(50.0), Sphere(10)), many)(50, generator=source())
+    assert pairs.x.shape == (50, 3, 4, 4)
+    other = GenerativeProcess(Box(2), Uniform(), Normal(0.1), InvertibleMLP(2, seed=0, draws=2))
+    with pytest.raises(InputError, match="10 latents"):
+        neighbours(other, many)
+
+
+def test_neighbours_need_two_images(tmp_path):
+    one = build(tmp_path, np.zeros((1, 10)), paint, size=4)
+    with pytest.raises(InputError, match="at least 2"):
+        neighbours(process(Normal(0.1)), one)
+
+
+def test_exact_pairs_come_from_a_cache_that_is_rendered_once(tmp_path, monkeypatch):
+    truth = process(Laplace(0.1))
+    z = truth.latents(12, generator=3, dtype=torch.float64)
+    anchors = rendered(tmp_path / "anchors", truth, z)
+    np.testing.assert_array_equal(anchors.raw_latents, z.numpy())
+    told = []
+    sample = exact(truth, anchors, tmp_path / "p", seed=1, tick=lambda *now: told.append(now))
+    assert told[-1] == (12, 12)
+    pairs = sample(40, generator=source())
+    for z, x in ((pairs.z, pairs.x), (pairs.z_pos, pairs.x_pos)):
+        found = x.permute(0, 2, 3, 1).numpy()
+        assert np.abs(found.astype(int) - render(z.double().numpy(), 8, 4)).max() <= 2
+    # each anchor keeps its positive
+    partner = {}
+    for a, b in zip(pairs.z.numpy(), pairs.z_pos.numpy(), strict=True):
+        assert partner.setdefault(a.tobytes(), b.tobytes()) == b.tobytes()
+    assert 8 < len(partner) <= 12
+
+    monkeypatch.setattr(Renderer, "draw", None)  # nothing is rendered again
+    again = exact(
+        truth,
+        rendered(tmp_path / "anchors", truth, torch.from_numpy(anchors.raw_latents)),
+        tmp_path / "p",
+        seed=1,
+    )(40, generator=source())
+    assert all(torch.equal(a, b) for a, b in zip(pairs, again, strict=True))
+
+
+def test_cached_positives_have_the_law_of_the_conditional(tmp_path, many, monkeypatch):
+    monkeypatch.setattr(Renderer, "draw", lambda self, z, size: paint(z, size))
+    exact(process(Normal(0.25), size=4), many, tmp_path / "p", seed=1)
+    z_pos = ImageSet(tmp_path / "p").raw_latents
+    inside = np.abs(many.raw_latents[:, 0]) < 0.2  # far from the walls: hardly truncated
+    gap = (z_pos - many.raw_latents)[inside, 0]
+    assert stats.kstest(gap, stats.norm(scale=0.25).cdf).pvalue > 0.01
+
+
+def test_a_cache_needs_a_renderer(tmp_path):
+    other = GenerativeProcess(BOX, Uniform(), Normal(0.1), InvertibleMLP(10, seed=0, draws=2))
+    with pytest.raises(InputError, match="Renderer"):
+        rendered(tmp_path, other, torch.zeros(2, 10))
+
+
+def test_labelled_images_and_views_of_one_image(many):
+    z, x = labelled(many)(64, generator=source())
+    assert np.abs(x[:, :, 0, 0].numpy() / 127 - 1 - z[:, :3].numpy()).max() < 0.01
+    pairs = augmented(many)(64, generator=source())
+    assert torch.equal(pairs.z, pairs.z_pos)
+    assert pairs.x.is_floating_point()
+    assert not torch.equal(pairs.x, pairs.x_pos)
+    again = augmented(many)(64, generator=source())
+    assert torch.equal(pairs.x_pos, again.x_pos)
+
+
+def test_images_are_not_copied_and_ready_for_convolutions(many):
+    images = many.images(range(3))
+    x = as_images(images)
+    assert x.data_ptr() == images.ctypes.data
+    assert x.is_contiguous(memory_format=torch.channels_last)

@@ -1,0 +1,191 @@
+"""Table 4 with a few tiny images: both presets start, step, go on after a kill, and are reported."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from identica._check import InputError
+from identica.datasets.threedident import FACTORS
+from identica.datasets.threedident.pairs import Renderer
+from identica.datasets.threedident.storage import ImageSet, build
+from identica.metrics import linear_r2
+from identica.process import Labelled
+from identica.runs import read_json
+from identica.studies import find, reproduce
+from identica.studies import threedident_run as runs
+from identica.studies.study import Finished
+from identica.studies.threedident import ROWS, recovered, settings_of
+from identica.studies.threedident_run import FAST, PAPER
+from identica.training import train
+
+STUDY = find("icml-table4")
+
+
+def tiny(preset, **training):
+    """A preset with tiny images and few steps; all else is its own."""
+    short = {"steps": 3, "batch": 6, "score_every": 2, "checkpoint_every": 2, "warmup": 1}
+    images = replace(preset.images, size=16, train=40, test=24, samples=4)
+    return replace(
+        preset,
+        images=images,
+        contrastive=replace(preset.contrastive, **(short | training)),
+        supervised=replace(preset.supervised, **(short | training)),
+    )
+
+
+QUICK = tiny(FAST, optimizer="adam")
+
+
+def test_the_presets_are_the_published_recipe_and_a_fast_one():
+    assert (PAPER.images.size, PAPER.images.train, PAPER.images.test) == (224, 250_000, 25_000)
+    assert PAPER.network == "resnet18"
+    training = PAPER.contrastive
+    assert (training.steps, training.batch, training.lr) == (30_000, 512, 1e-4)
+    assert (training.optimizer, training.warmup, training.decay) == ("adam", 0, 0)
+    assert FAST.images.size == 64
+    with pytest.raises(InputError, match="preset must be one of fast, paper"):
+        STUDY.job(ROWS[0], "contrastive", 0, "slow")
+
+
+def test_the_table_is_the_published_one():
+    figures = {
+        (row.row, score): (100 * f.mean, 100 * f.std)
+        for row in ROWS
+        for score, f in row.published.items()
+    }
+    assert figures[1, "r2"] == pytest.approx((96.73, 0.10))
+    assert figures[2, "mcc"] == pytest.approx((54.94, 0.02))
+    assert figures[5, "r2"] == pytest.approx((45.51, 1.43))
+    assert figures[6, "mcc"] == pytest.approx((99.33, 0.01))
+    assert figures[7, "r2"] == pytest.approx((5.25, 1.20))
+    assert len(figures) == 13
+    assert [row.match for row in ROWS] == [True] + [False] * 6
+
+
+def test_words_say_what_theory_promises():
+    words = {row.row: STUDY.words(row) for row in ROWS}
+    assert words[1].startswith("Guaranteed by Theorem 5")
+    assert "the codes are unbounded" in words[2]
+    assert "exponent 1, but the model assumes 2" in words[3]
+    assert words[4].startswith("Not guaranteed")
+    assert all(words.values())
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """All rows, one seed, in one process."""
+    folder = tmp_path_factory.mktemp("study")
+    outcome = reproduce(STUDY, seeds=[0], preset=QUICK, workers=1, out=folder)
+    assert not outcome.failures
+    return folder
+
+
+def test_all_rows_are_run_and_reported(finished):
+    records = json.loads((finished / "table.json").read_text())
+    assert {(r["row"], r["kind"], r["score"]) for r in records} == {
+        *((row, "contrastive", score) for row in range(1, 6) for score in ("r2", "mcc")),
+        (6, "supervised", "r2"),
+        (6, "supervised", "mcc"),
+        (7, "identity", "r2"),
+    }
+    assert all(0 <= r["ours"]["mean"] <= 1 for r in records)
+    page = (finished / "report.html").read_text()
+    for text in ("R² of each factor", "Pairs that it was trained on", "as the code of one factor"):
+        assert page.count(text) >= 5
+    assert page.count("R² in training, by seed") == 2 * 6  # caption and alt text
+
+
+def test_rows_share_their_images(finished):
+    (home,) = (finished / "images").iterdir()
+    folders = sorted(path.name for path in home.iterdir())
+    assert folders == ["Laplace-scale-0.1768", "Normal-std-0.25", "test-24", "train"]
+    anchors, positives = ImageSet(home / "train"), ImageSet(home / "Normal-std-0.25")
+    gap = positives.raw_latents - anchors.raw_latents
+    assert 0.15 < gap.std() < 0.25  # Normal(.25), truncated at the walls
+    # what is scored was not trained on
+    seen = {tuple(z) for z in [*anchors.raw_latents, *positives.raw_latents]}
+    assert not seen & {tuple(z) for z in ImageSet(home / "test-24").raw_latents}
+
+
+def test_a_finished_run_is_read_again(finished):
+    for row in (ROWS[0], ROWS[5]):
+        folder = finished / "runs" / STUDY.job(row, row.kind, 0, QUICK).name
+        config, result = (read_json(folder / f"{name}.json") for name in ("config", "result"))
+        data, codes = recovered(row, Finished(0, folder, config, result))
+        assert codes.shape == (24, len(FACTORS))
+        assert linear_r2(data.raw_latents, codes) == pytest.approx(result["scores"]["r2"], abs=1e-6)
+        assert settings_of(config).images == QUICK.images
+
+
+class Killed(Exception):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("preset", "row"),
+    [(FAST, ROWS[0]), (FAST, ROWS[4]), (FAST, ROWS[5]), (PAPER, ROWS[0])],
+    ids=["fast pairs", "fast views", "fast supervised", "paper pairs"],
+)
+def test_a_run_that_is_killed_goes_on_to_the_same_numbers(tmp_path, preset, row):
+    settings = tiny(preset)
+
+    def kill(step, steps):
+        assert steps == 3
+        if step == 2:
+            raise Killed
+
+    whole = runs.run(row, 0, settings, tmp_path, out=tmp_path / "a")
+    with pytest.raises(Killed):
+        runs.run(row, 0, settings, tmp_path, out=tmp_path / "b", tick=kill)
+    steps = []
+    resumed = runs.run(
+        row, 0, settings, tmp_path, out=tmp_path / "b", tick=lambda step, _: steps.append(step)
+    )
+    assert steps[-1] == 2
+    assert resumed["scores"] == whole["scores"]
+    assert resumed["pairs"] == 18
+    a, b = ((tmp_path / name / "model.safetensors").read_bytes() for name in "ab")
+    assert a == b
+    settings = replace(settings, network="resnet19")
+    with pytest.raises(InputError, match="network must be one of"):
+        runs.run(row, 0, settings, tmp_path, out=tmp_path / "c")
+
+
+def test_the_original_images_are_used_where_they_are(tmp_path, monkeypatch):
+    monkeypatch.setenv("IDENTICA_DATA", str(tmp_path / "data"))
+    assert not runs.choose("paper").images.original
+    rng = np.random.default_rng(0)
+    for part, n in (("train", 12), ("test", 9)):
+        z = rng.uniform(-1, 1, (n, 10))
+        build(
+            tmp_path / "data" / "3dident" / part,
+            z,
+            Renderer(16, samples=4).draw,
+            size=16,
+            packed=False,
+        )
+    assert runs.choose("paper").images.original
+    assert not runs.choose("fast").images.original
+    settings = tiny(runs.choose("paper"))
+    monkeypatch.setattr(Renderer, "draw", None)  # nothing is rendered
+    found = runs.run(ROWS[0], 0, settings, tmp_path / "study", out=tmp_path / "run")
+    assert 0 <= found["scores"]["mcc"] <= 1
+    assert not (tmp_path / "study").exists()
+
+
+def test_it_learns():
+    """A few steps of the fast preset lower the loss of labelled images."""
+    objective, _ = runs.make_objective(ROWS[5], FAST, 0)
+    process = runs.make_process(ROWS[0], replace(FAST.images, size=32))
+    z = process.latents(64, generator=0)
+    batch = Labelled(z, process.mixing(z))
+    training = replace(
+        FAST.supervised, steps=12, batch=64, score_every=1, warmup=2, optimizer="adam"
+    )
+    history = train(objective, lambda size, generator: batch, training)
+    losses = [record["loss"] for record in history.records]
+    assert losses[-1] < 0.5 * losses[0]
+    assert torch.isfinite(torch.tensor(losses)).all()

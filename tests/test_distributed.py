@@ -1,0 +1,103 @@
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+import one_of_several
+from identica import InputError
+from identica.distributed import own_part
+from identica.process import Pairs, Pool
+
+SCRIPT = Path(__file__).with_name("one_of_several.py")
+
+
+def start(number, *arguments, **more):
+    """The processes of a group, as torchrun starts them, on this machine."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    common = {
+        **os.environ,
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+        "WORLD_SIZE": str(number),
+        "GLOO_SOCKET_IFNAME": "lo",
+        "OMP_NUM_THREADS": "1",
+        **more,
+    }
+    return [
+        subprocess.Popen(
+            [sys.executable, str(SCRIPT), *map(str, arguments)],
+            env={**common, "RANK": str(rank), "LOCAL_RANK": str(rank)},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(number)
+    ]
+
+
+def finish(group):
+    said = [process.communicate(timeout=120)[1] for process in group]
+    assert [process.returncode for process in group] == [0] * len(group), said
+
+
+def losses(folder):
+    lines = (folder / "metrics.jsonl").read_text().splitlines()
+    return {r["step"]: r["loss"] for r in map(json.loads, lines)}
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    """The curve of one process with the whole batch."""
+    out = tmp_path_factory.mktemp("alone")
+    one_of_several.main("train", out)
+    return losses(out)
+
+
+def test_gradients_of_two_processes_are_those_of_one(tmp_path):
+    finish(start(2, "gradients", tmp_path / "two.pt"))
+    two, one = torch.load(tmp_path / "two.pt", weights_only=True), one_of_several.gradients(1)
+    assert two.keys() == one.keys()
+    for name, gradient in one.items():
+        assert gradient.abs().max() > 1e-4 or "bias" in name  # moving all codes changes no distance
+        assert (two[name] - gradient).abs().max() < 1e-6, name
+
+
+def test_loss_curves_coincide(tmp_path, alone):
+    finish(start(2, "train", tmp_path))
+    assert losses(tmp_path) == pytest.approx(alone, abs=1e-5)
+
+
+def test_a_lost_process_is_named_and_the_run_goes_on(tmp_path, alone):
+    first, second = start(2, "train", tmp_path, PAUSE="0.1")
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "checkpoint.safetensors").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    second.send_signal(signal.SIGKILL)
+    _, said = first.communicate(timeout=60)
+    second.communicate()
+    assert first.returncode == 1
+    assert "LostProcessError: a process of the group was lost at step" in said
+    assert "start all of them again" in said
+    finish(start(2, "train", tmp_path))
+    assert losses(tmp_path) == pytest.approx(alone, abs=1e-5)
+
+
+def test_only_batches_of_rows_can_be_shared(monkeypatch):
+    monkeypatch.setattr("identica.distributed.group", lambda: (1, 2))
+    rows = torch.arange(6.0)[:, None]
+    part = own_part(Pairs(rows, rows + 10, rows + 20, rows + 30))
+    assert part.z.flatten().tolist() == [3, 4, 5]
+    assert part.x_pos.flatten().tolist() == [33, 34, 35]
+    with pytest.raises(InputError, match="multiple of the 2 processes"):
+        own_part(Pairs(*[torch.zeros(5, 1)] * 4))
+    with pytest.raises(InputError, match="row by row"):
+        own_part(Pool(rows, rows, torch.zeros(6, 2, dtype=torch.int64)))

@@ -1,0 +1,354 @@
+import json
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+from identica import (
+    MLP,
+    Box,
+    ContrastiveICA,
+    GenerativeProcess,
+    InputError,
+    InvertibleMLP,
+    Laplace,
+    Normal,
+    Sphere,
+    Uniform,
+    VonMisesFisher,
+)
+from identica.metrics import linear_r2, mcc
+
+TINY = {"steps": 3, "batch": 16}
+EXPECTED_FAILURES = {
+    "check_fit_score_takes_y": "the second argument of fit is the positive of each row, X_pos"
+}
+
+
+def pairs(size=2000, seed=0):
+    g = InvertibleMLP(2, seed=3, draws=50)
+    process = GenerativeProcess(Box(2), Uniform(), Laplace(0.05), g)
+    return process.sample(size, generator=seed)
+
+
+@pytest.fixture(scope="module")
+def data():
+    batch = pairs(100)
+    return batch.x.numpy().astype(np.float64), batch.x_pos.numpy().astype(np.float64)
+
+
+@pytest.fixture(scope="module")
+def fitted(data):
+    return ContrastiveICA(2, conditional="laplace", **TINY).fit(*data)
+
+
+@pytest.mark.filterwarnings("ignore:a vector in the place of X_pos")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+def test_it_behaves_as_scikit_learn_asks():
+    results = check_estimator(ContrastiveICA(**TINY), expected_failed_checks=EXPECTED_FAILURES)
+    assert len(results) > 40
+    found = {r["check_name"] for r in results if r["status"] == "xfail"}
+    assert found == set(EXPECTED_FAILURES)  # none that would pass by now
+
+
+# --- what it recovers -------------------------------------------------------------------------------
+
+
+def test_pairs_give_back_each_factor():
+    train, test = pairs(20_000), pairs(1000, seed=1)
+    ica = ContrastiveICA(conditional="laplace", steps=250, batch=256)
+    codes = ica.fit(train.x, train.x_pos).transform(test.x)
+    assert mcc(test.z, codes) > 0.98 > mcc(test.z, test.x) + 0.05
+    assert 0 <= codes.min() < codes.max() <= 1
+    assert ica.score(test.x, test.x_pos) > 3
+
+
+def test_a_sequence_gives_back_each_factor():
+    """A slow walk in a box, reflected at its walls."""
+    rng = np.random.default_rng(0)
+    start = rng.uniform(size=(100, 1, 2))
+    steps = rng.normal(0, 0.07, size=(100, 200, 2)).cumsum(axis=1)
+    z = 1 - np.abs((start + steps) % 2 - 1)
+    x = InvertibleMLP(2, seed=3, draws=50)(torch.from_numpy(z.reshape(-1, 2)))
+    groups = np.repeat(np.arange(100), 200)
+    ica = ContrastiveICA(steps=250, batch=256).fit(x, lag=1, groups=groups)
+    assert mcc(z.reshape(-1, 2), ica.transform(x)) > 0.98
+
+
+def test_a_sampler_gives_back_a_sphere():
+    g = InvertibleMLP(3, seed=0, draws=2000)
+    process = GenerativeProcess(Sphere(3), Uniform(), VonMisesFisher(20.0), g)
+    ica = ContrastiveICA(space="sphere", steps=250, batch=512).fit(process.sample)
+    test = process.sample(1000, generator=9)
+    codes = ica.transform(test.x)
+    assert linear_r2(test.z, codes) > 0.98
+    assert np.allclose(np.linalg.norm(codes, axis=1), 1, atol=1e-5)
+    # the temperature is found too: κ = 1/τ
+    assert 1 / ica.temperature_ == pytest.approx(20, rel=0.2)
+    assert ica.score(process.sample) == pytest.approx(ica.score(test.x, test.x_pos), abs=0.3)
+
+
+# --- scores -----------------------------------------------------------------------------------------
+
+
+def test_the_score_is_the_log_likelihood_of_a_choice(fitted, data):
+    x, x_pos = data
+    h, h_pos = fitted.transform(x), fitted.transform(x_pos)
+    distance = np.abs(h[:, None] - h_pos[None]).sum(-1) / fitted.temperature_
+    chance = np.exp(-distance) / np.exp(-distance).sum(1, keepdims=True)
+    expected = np.mean(np.log2(chance.diagonal())) + math.log2(100)
+    assert fitted.score(x, x_pos) == pytest.approx(expected, abs=1e-3)
+
+
+def test_strangers_score_nothing(fitted, data):
+    x, x_pos = data
+    assert fitted.score(x, x_pos[::-1]) < 0 < fitted.score(x, x_pos)
+
+
+def test_the_lag_of_fit_is_that_of_score():
+    x = np.random.default_rng(0).normal(size=(60, 2)).cumsum(axis=0)
+    ica = ContrastiveICA(**TINY).fit(x, lag=5)
+    assert ica.lag_ == 5
+    assert ica.score(x) == ica.score(x, lag=5) != ica.score(x, lag=1)
+
+
+# --- data of every kind -----------------------------------------------------------------------------
+
+
+def test_arrays_tensors_and_frames_are_alike(fitted, data):
+    x, x_pos = data
+    frames = [pd.DataFrame(a, columns=["left", "right"]) for a in data]
+    codes = fitted.transform(x)
+    for a, b in ((torch.from_numpy(x), torch.from_numpy(x_pos)), frames, (x.tolist(), x_pos)):
+        other = clone(fitted).fit(a, b)
+        assert np.array_equal(other.transform(a), codes)
+    assert other.n_features_in_ == 2
+    named = clone(fitted).fit(*frames).set_output(transform="pandas")
+    assert named.feature_names_in_.tolist() == ["left", "right"]
+    table = named.transform(frames[0].set_index(frames[0].index + 5))
+    assert table.columns.tolist() == ["contrastiveica0", "contrastiveica1"]
+    assert table.index[0] == 5
+    with pytest.raises(InputError, match="feature names"):
+        named.transform(frames[0][["right", "left"]])
+
+
+def test_codes_have_the_precision_of_the_data(fitted, data):
+    x, _ = data
+    single = fitted.transform(x.astype(np.float32))
+    assert single.dtype == np.float32
+    assert fitted.transform(x).dtype == np.float64
+    assert np.allclose(single, fitted.transform(x), atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "images",
+    [
+        np.random.default_rng(0).integers(0, 256, (20, 64, 64), np.uint8),
+        np.random.default_rng(0).random((20, 64, 64, 3), np.float32),
+        torch.rand(20, 3, 64, 64, generator=torch.Generator().manual_seed(0)),
+        np.random.default_rng(0).random((20, 64, 64)) > 0.5,
+    ],
+    ids=["bytes", "channels last", "channels first", "masks"],
+)
+def test_images(images):
+    ica = ContrastiveICA(3, steps=1, batch=8).fit(images, lag=(1, 3), groups=[0] * 10 + [1] * 10)
+    assert ica.transform(images).shape == (20, 3)
+    assert ica.n_features_in_ == math.prod(images.shape[1:])
+    with pytest.raises(InputError, match="X must hold observations of shape"):
+        ica.transform(images[..., :2])
+
+
+MEMORY = """
+import json, resource, sys
+import numpy as np, torch
+torch.set_num_threads(1)
+from identica import ContrastiveICA
+
+def peak(rows):
+    with open(sys.argv[1], "wb") as file:
+        file.truncate(rows * 32)
+    x = np.memmap(sys.argv[1], np.float32, mode="r", shape=(rows, 8))
+    ica = ContrastiveICA(2, steps=20, batch=512).fit(x)
+    assert ica.score(x) == 0
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+print(json.dumps([peak(10_000), peak(10_000_000)]))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="what a process holds is counted differently")
+def test_memory_does_not_grow_with_a_mapped_file(tmp_path):
+    """Ten million rows (320 MB, all zeros: the file is sparse) after ten thousand."""
+    run = [sys.executable, "-c", MEMORY, str(tmp_path / "rows")]
+    done = subprocess.run(run, capture_output=True, text=True, check=True)
+    small, large = json.loads(done.stdout)
+    assert large - small < 30
+
+
+def test_mapped_files_are_read_as_arrays_are(fitted, data, tmp_path):
+    mapped = []
+    for name, values in zip(("x", "x_pos"), data, strict=True):
+        np.save(tmp_path / f"{name}.npy", values)
+        mapped.append(np.load(tmp_path / f"{name}.npy", mmap_mode="r"))
+    other = clone(fitted).fit(*mapped)
+    assert np.array_equal(other.transform(mapped[0]), fitted.transform(data[0]))
+    np.save(tmp_path / "bad.npy", np.full((50, 2), np.inf))
+    with pytest.raises(InputError, match="X must be finite"):
+        clone(fitted).fit(np.load(tmp_path / "bad.npy", mmap_mode="r"))
+
+
+# --- scikit-learn's company -------------------------------------------------------------------------
+
+
+def test_pipelines_and_searches(data):
+    x, x_pos = data
+    pipeline = make_pipeline(StandardScaler(), ContrastiveICA(2, **TINY)).fit(x)
+    assert pipeline.transform(x).shape == (100, 2)
+    search = GridSearchCV(
+        ContrastiveICA(2, **TINY), {"conditional": ["laplace", Normal(1.0)]}, cv=2
+    )
+    search.fit(x, x_pos)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    assert search.best_estimator_.lag_ is None
+
+
+def test_parameters_stay_untouched(data):
+    network = MLP(2, 3, hidden=(8,))
+    before = {name: value.clone() for name, value in network.state_dict().items()}
+    ica = ContrastiveICA(network=network, **TINY).fit(*data)
+    assert ica.network is network
+    assert all(torch.equal(before[k], v) for k, v in network.state_dict().items())
+    assert ica.transform(data[0]).shape == (100, 3)
+    made = ContrastiveICA(3, network=lambda shape, n: MLP(shape[0], n, hidden=(8,)), **TINY)
+    assert np.array_equal(made.fit(*data).transform(data[0]), ica.transform(data[0]))
+
+
+def test_random_states(data):
+    x, x_pos = data
+
+    def codes(state):
+        return ContrastiveICA(2, random_state=state, **TINY).fit(x, x_pos).transform(x)
+
+    assert np.array_equal(codes(5), codes(5))
+    assert not np.array_equal(codes(5), codes(6))
+    assert np.array_equal(codes(np.random.RandomState(1)), codes(np.random.RandomState(1)))
+    assert not np.array_equal(codes(None), codes(None))
+
+
+def test_nothing_of_an_earlier_fit_is_left(data):
+    frame = pd.DataFrame(data[0], columns=["a", "b"])
+    ica = ContrastiveICA(2, learn_precision=True, **TINY).fit(frame)
+    assert ica.precision_.shape == (2,)
+    ica.set_params(learn_precision=False).fit(data[0])
+    assert not hasattr(ica, "precision_")
+    assert not hasattr(ica, "feature_names_in_")
+
+
+# --- files ------------------------------------------------------------------------------------------
+
+
+def test_what_is_saved_comes_back(data, tmp_path):
+    x = pd.DataFrame(data[0], columns=["a", "b"])
+    ica = ContrastiveICA(
+        2, space=Box(2, 0.0, (1.0, 2.0)), conditional=Laplace(0.3), learn_precision=True, **TINY
+    ).fit(x, lag=(1, 2))
+    ica.save(tmp_path / "ica.safetensors")
+    back = ContrastiveICA.load(tmp_path / "ica.safetensors")
+    assert np.array_equal(back.transform(x), ica.transform(x))
+    assert back.score(x) == ica.score(x)
+    assert repr(back) == repr(ica)
+    for name in ("lag_", "temperature_", "history_", "n_features_in_"):
+        assert getattr(back, name) == getattr(ica, name)
+    assert np.array_equal(back.precision_, ica.precision_)
+    assert np.array_equal(back.feature_names_in_, ica.feature_names_in_)
+
+
+def test_a_network_of_ones_own_comes_back_with_its_weights(data, tmp_path):
+    ica = ContrastiveICA(network=MLP(2, 3, hidden=(8,)), **TINY).fit(*data)
+    ica.save(tmp_path / "ica.safetensors")
+    with pytest.raises(InputError, match="network must be given"):
+        ContrastiveICA.load(tmp_path / "ica.safetensors")
+    with pytest.raises(InputError, match="network does not fit"):
+        ContrastiveICA.load(tmp_path / "ica.safetensors", network=MLP(2, 3, hidden=(9,)))
+    back = ContrastiveICA.load(tmp_path / "ica.safetensors", network=MLP(2, 3, hidden=(8,)))
+    assert np.array_equal(back.transform(data[0]), ica.transform(data[0]))
+
+
+def test_other_files_are_refused(tmp_path):
+    (tmp_path / "text").write_text("hello")
+    with pytest.raises(InputError, match="is not a checkpoint"):
+        ContrastiveICA.load(tmp_path / "text")
+
+
+def test_a_fit_with_a_folder_goes_on_where_it_stopped(data, tmp_path, monkeypatch):
+    def ica(folder):
+        return ContrastiveICA(2, steps=24, batch=16, folder=folder)
+
+    whole = ica(None).fit(*data).transform(data[0])
+    forward, calls = torch.nn.Module.__call__, 0
+
+    def stops(self, *args):
+        nonlocal calls
+        calls += type(self).__name__ == "InfoNCE"
+        if calls == 20:
+            raise KeyboardInterrupt
+        return forward(self, *args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(torch.nn.Module, "__call__", stops)
+        with pytest.raises(KeyboardInterrupt):
+            ica(tmp_path).fit(*data)
+    assert np.array_equal(ica(tmp_path).fit(*data).transform(data[0]), whole)
+
+
+# --- bad input --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"n_components": 0}, "n_components must be a whole number of at least 1"),
+        ({"space": "bx"}, "space must be one of .*did you mean 'box'"),
+        ({"space": Box(3)}, "n_components must be 3 for"),
+        ({"conditional": "laplac"}, "conditional must be one of"),
+        ({"conditional": "vmf"}, "conditional vmf is not defined on the space box"),
+        ({"steps": 0}, "steps must be a whole number"),
+        ({"optimizer": "sgd"}, "optimizer must be one of"),
+        ({"random_state": -1}, "random_state must be"),
+        ({"network": lambda shape, n: 3}, "network must return a module"),
+    ],
+)
+def test_parameters_are_checked_in_fit(data, parameters, message):
+    ica = ContrastiveICA(**{"n_components": 2, **TINY, **parameters})
+    with pytest.raises(InputError, match=message):
+        ica.fit(*data)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"X_pos": np.zeros((100, 3))}, "X has 3 features"),
+        ({"X_pos": np.zeros((99, 2))}, "X_pos must have the shape of X"),
+        ({"X_pos": np.zeros((100, 2)), "lag": 1}, "lag and groups must not be given"),
+        ({"groups": [1, 2]}, "groups must have one entry"),
+        ({"lag": 100}, "at least 2 pairs"),
+    ],
+)
+def test_arguments_are_checked(fitted, data, arguments, message):
+    with pytest.raises(InputError, match=message):
+        clone(fitted).fit(data[0], **arguments)
+
+
+def test_a_vector_of_labels_is_ignored_but_not_silently(fitted, data):
+    with pytest.warns(UserWarning, match="ignored; sequences are told apart by groups="):
+        labelled = clone(fitted).fit(data[0], np.arange(100))
+    assert labelled.lag_ == 1
