@@ -185,8 +185,8 @@ def _draw(table: Table, place: Any) -> Any:
 @compiled
 def around(
     centre: Array, scale: float, table: Table, radius: float, place: Any, out: Array
-) -> None:
-    """centre + scale·noise in R^n; with a radius, projected on that sphere."""
+) -> Any:
+    """centre + scale·noise in R^n; with a radius, projected on that sphere. Returns the next place."""
     rows, n = centre.shape
     for i in range(rows):
         square = 0.0
@@ -199,6 +199,7 @@ def around(
             factor = radius / math.sqrt(square)
             for d in range(n):
                 out[i, d] *= factor
+    return place
 
 
 @compiled
@@ -207,18 +208,16 @@ def in_box(
 ) -> None:
     """centre + scale·noise, truncated to a box: coordinates outside are drawn again."""
     rows, n = centre.shape
+    place = around(centre, scale, table, 0.0, place, out)
     for i in range(rows):
         for d in range(n):
             c, a, b = centre[i, d], low[d], high[d]
-            if scale > (b - a) / 2:
-                out[i, d], place = _thinned(c, scale, table, a, b, place)
-                continue
-            while True:
-                noise, place = _draw(table, place)
-                x = c + scale * noise
-                if a <= x <= b:
-                    break
-            out[i, d] = x
+            while not a <= out[i, d] <= b:
+                if scale > (b - a) / 2:
+                    out[i, d], place = _thinned(c, scale, table, a, b, place)
+                else:
+                    noise, place = _draw(table, place)
+                    out[i, d] = c + scale * noise
 
 
 @compiled

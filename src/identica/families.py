@@ -119,6 +119,9 @@ class Uniform(Family):
         return math.isfinite(space.log_volume)
 
     def _sample(self, space: Space, centre: Tensor, generator: torch.Generator) -> Tensor:
+        if isinstance(space, Sphere) and _draws.can_draw(centre):  # normal draws, projected
+            around = torch.zeros_like(centre)
+            return _draws.coordinatewise(2.0, 1.0, space, around, generator)
         size = math.prod(centre.shape[:-1])
         draw = space.sample(size, generator=generator, dtype=centre.dtype, device=centre.device)
         return draw.reshape(centre.shape)
