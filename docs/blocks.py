@@ -3,9 +3,10 @@
     python docs/blocks.py [PAGE.md …]      # all pages by default; minutes, for models are trained
 
 The ```python blocks of a page run in order and share their names. Where a block ```text follows, it
-holds what the code printed: with title="prints" always the same, which the tests check; with
-title="prints, after training" as it came out when this script last ran. A block whose title begins
-with "needs" is left alone where its data are absent.
+holds what the code printed when this script last ran. The tests compare it with what is printed then:
+exactly under the title "prints", but for numbers under "prints, after training", and not at all under
+"prints, after a full training". A block whose title begins with "needs" is left alone where its data
+are absent.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from identica import InputError
 
 DOCS = Path(__file__).parent
 BLOCK = re.compile(
@@ -72,22 +75,30 @@ def scratch() -> Iterator[Path]:
             os.chdir(before)
 
 
-def refresh(page: Path) -> None:
-    """Run a page, and write what it printed into it."""
-    from identica import InputError
-
-    text, names = page.read_text("utf-8"), {"__name__": "page"}
-    parts, end = [], 0
-    with scratch():
-        for block in blocks(text):
+def run_all(page: Path) -> Iterator[tuple[Block, str | InputError]]:
+    """Run the blocks of a page: each with what it printed, or with what it says of absent data."""
+    names: dict[str, Any] = {"__name__": "page"}
+    absent: dict[str, InputError] = {}
+    for block in blocks(page.read_text("utf-8")):
+        if block.title not in absent:
             try:
-                printed = run(block, page, names)
+                yield block, run(block, page, names)
+                continue
             except InputError as error:
                 if not block.title.startswith("needs"):
                     raise
-                print(f"{page.name}:{block.line}: left alone: {error}", file=sys.stderr)
-                continue
-            if block.label:
+                absent[block.title] = error
+        yield block, absent[block.title]
+
+
+def refresh(page: Path) -> None:
+    """Run a page, and write what it printed into it."""
+    text, parts, end = page.read_text("utf-8"), [], 0
+    with scratch():
+        for block, printed in run_all(page):
+            if isinstance(printed, InputError):
+                print(f"{page.name}:{block.line}: left alone: {printed}", file=sys.stderr)
+            elif block.label:
                 parts += [text[end : block.span[0]], printed]
                 end = block.span[1]
     page.write_text("".join([*parts, text[end:]]), encoding="utf-8")

@@ -20,6 +20,7 @@ def pasted(text: str) -> str:
 
     def table(found: re.Match[str]) -> str:
         content = (ROOT / found[2]).read_text(encoding="utf-8").strip()
+        content = re.sub("^# ", "### ", content)  # a page has its own title
         return f"{found[1]}\n{content}\n\n{found[3]}"
 
     return MARKED.sub(table, text)

@@ -34,15 +34,14 @@ STYLE = {
     "svg.fonttype": "none",
     "svg.hashsalt": "identica",  # the same drawing gives the same file
 }
-SPACE = Box(2, -1.5, 1.5)
-PROCESS = GenerativeProcess(
-    SPACE, Uniform(), Laplace(0.12), CouplingFlow(2, seed=5, layers=3, strength=0.9)
-)
+SIDE, STEP = 1.2, 0.1  # half a side of the box, and the scale of the steps within pairs
+SPACE = Box(2, -SIDE, SIDE)
+PROCESS = GenerativeProcess(SPACE, Uniform(), Laplace(STEP), CouplingFlow(2, seed=5, layers=3))
 
 
 def lines(steps: int = 11, points: int = 41) -> tuple[list[Tensor], list[Tensor]]:
     """The lines of equal first factor and those of equal second factor, each P×2."""
-    along, at = torch.linspace(-1.5, 1.5, points), torch.linspace(-1.5, 1.5, steps)
+    along, at = torch.linspace(-SIDE, SIDE, points), torch.linspace(-SIDE, SIDE, steps)
     first = [torch.stack([value.expand(points), along], 1) for value in at]
     return first, [line.flip(1) for line in first]
 
@@ -102,8 +101,8 @@ def violations(steps: int) -> Figure:
 
     def uneven(size: int, *, generator: torch.Generator) -> Batch:
         z = PROCESS.latents(size, generator=generator)
-        wide = 0.02 + 0.1 * (z[:, :1] + 1.5)
-        step = wide * (PROCESS.positives(z, generator=generator) - z) / 0.12
+        away = PROCESS.positives(z, generator=generator) - z
+        step = away * (0.2 + 1.5 * (1 + z[:, :1] / SIDE))  # up to sixteen times as far
         return Batch(PROCESS.mixing(z), PROCESS.mixing(SPACE.project(z + step)))
 
     def forgotten(size: int, *, generator: torch.Generator) -> Batch:
@@ -150,7 +149,7 @@ def families(steps: int) -> Figure:
     return figure
 
 
-def main(out: Path, steps: int = 2000) -> None:
+def main(out: Path, steps: int = 1200) -> None:
     with plt.rc_context(STYLE):
         for draw in (idea, violations, families):
             figure = draw(steps)

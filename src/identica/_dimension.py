@@ -14,6 +14,7 @@ Matrix = NDArray[np.float64]
 
 TREE = 4096  # codes whose neighbours are looked up
 LANDMARKS = 300  # of the regression of observations on codes
+RELATED = 0.1  # correlation from which what is left of observations is no noise
 
 
 def varying(h: Matrix) -> NDArray[np.bool_]:
@@ -78,13 +79,15 @@ def intrinsic_dimension(h: Matrix, space: Space, *, random_state: int = 0) -> In
 def _whitened(matrix: Matrix) -> Matrix:
     centred = standardised(matrix)
     values, vectors = np.linalg.eigh(centred.T @ centred / len(centred))
-    return np.asarray(centred @ vectors / np.sqrt(np.maximum(values, 1e-6 * values[-1])) @ vectors.T)
+    return np.asarray(
+        centred @ vectors / np.sqrt(np.maximum(values, 1e-6 * values[-1])) @ vectors.T
+    )
 
 
 def _two_nearest(points: Matrix) -> float:
     from scipy.spatial import cKDTree
 
-    distances = cKDTree(points).query(points, k=3)[0][:, 1:]
+    distances: Matrix = np.asarray(cKDTree(points).query(points, k=3)[0])[:, 1:]
     apart = distances[distances[:, 0] > 0]
     logs = np.sort(np.log(apart[:, 1] / apart[:, 0]))
     if not len(logs) or logs[-1] <= 0:
@@ -97,46 +100,62 @@ def _two_nearest(points: Matrix) -> float:
 def missed(
     x: Matrix, x_pos: Matrix, h: Matrix, h_pos: Matrix, *, random_state: int = 0
 ) -> tuple[float, float]:
-    """Shares of variance: what pairs of observations share that their codes do not tell, and what
-    the observations' codes tell of them at all.
+    """What the codes do not tell of the observations though pairs share it, and what they tell.
 
-    Whitened observations are regressed on the codes, not linearly; what is left of one member of a
-    pair should tell nothing of what is left of the other. The first number is the greatest
-    shared part of any combination of columns, between 0 (nothing missed) and 1.
+    Observations are whitened and regressed on the codes, not linearly, with one half of the pairs;
+    in the other half, what is left of both members of a pair should be unrelated. The first number is
+    the share of variance that is left in the direction in which they share most of it, and 0 if
+    they share nothing. The second is the share of all variance that the codes tell; what pairs do
+    not share (noise) may well be left out.
 
     Args:
         x, x_pos: observations, N×d.
         h, h_pos: their codes, N×n.
     """
-    from sklearn.kernel_approximation import Nystroem
-
-    rng = np.random.default_rng(random_state)
-    order = rng.permutation(len(x))
+    order = np.random.default_rng(random_state).permutation(len(x))
     fit, score = order[: len(x) // 2], order[len(x) // 2 :]
-    mean = np.vstack([x, x_pos]).mean(0)
-    scale = np.vstack([x, x_pos]).std(0)
-    live = scale > 1e-9 * max(float(scale.max()), 1e-300)
-    seen, seen_pos = ((part - mean)[:, live] / scale[live] for part in (x, x_pos))
-    values, vectors = np.linalg.eigh(seen.T @ seen / len(seen))
-    whiten = vectors / np.sqrt(np.maximum(values, 1e-4 * values[-1]))
-    seen, seen_pos = seen @ whiten, seen_pos @ whiten
-    centre, spread = h.mean(0), np.where(h.std(0) > 0, h.std(0), 1.0)
-    codes, codes_pos = ((part - centre) / spread for part in (h, h_pos))
-    landmarks = min(LANDMARKS, len(fit))
-    kernel = Nystroem(
-        gamma=0.25 / h.shape[1], n_components=landmarks, random_state=random_state
-    ).fit(codes[fit])
-    features, features_pos = (
-        np.hstack([kernel.transform(part), part, np.ones((len(part), 1))])
-        for part in (codes, codes_pos)
-    )
+    seen, seen_pos = _whitened_alike(x, x_pos)
+    features, features_pos = _smooth_features(h, h_pos, fit, random_state)
     inputs = np.vstack([features[fit], features_pos[fit]])
     targets = np.vstack([seen[fit], seen_pos[fit]])
     ridge = 1e-6 * len(inputs) * np.eye(inputs.shape[1])
     weights = np.linalg.solve(inputs.T @ inputs + ridge, inputs.T @ targets)
     left = seen[score] - features[score] @ weights
     left_pos = seen_pos[score] - features_pos[score] @ weights
-    shared = left.T @ left_pos / len(score)
-    total = seen[score].var(0).mean()
-    told = 1 - float((left**2).mean() / total)
-    return float(np.linalg.eigvalsh((shared + shared.T) / 2)[-1]), told
+    cross = left.T @ left_pos / len(score)
+    both = (left.T @ left + left_pos.T @ left_pos) / (2 * len(score))
+    shared, directions = np.linalg.eigh((cross + cross.T) / 2)
+    most, direction = float(shared[-1]), directions[:, -1]
+    share = min(1.0, float(direction @ both @ direction))  # of a variance of 1
+    related = most > share * max(RELATED, 4 / np.sqrt(len(score)))
+    return share if related else 0.0, 1 - float(np.trace(both)) / len(both)
+
+
+def _whitened_alike(x: Matrix, x_pos: Matrix) -> tuple[Matrix, Matrix]:
+    """Uncorrelated columns of unit variance; very weak ones are not blown up, constant ones go."""
+    mean, scale = x.mean(0), x.std(0)
+    live = scale > 1e-9 * max(float(scale.max()), 1e-300)
+    seen, seen_pos = ((part - mean)[:, live] / scale[live] for part in (x, x_pos))
+    values, vectors = np.linalg.eigh(seen.T @ seen / len(seen))
+    whiten = vectors / np.sqrt(np.maximum(values, 1e-4 * values[-1]))
+    return seen @ whiten, seen_pos @ whiten
+
+
+def _smooth_features(
+    h: Matrix, h_pos: Matrix, fit: NDArray[np.intp], random_state: int
+) -> tuple[Matrix, Matrix]:
+    """The codes and smooth functions of them (the Nyström method for a Gaussian kernel)."""
+    from sklearn.kernel_approximation import Nystroem
+
+    centre, spread = h.mean(0), np.where(h.std(0) > 0, h.std(0), 1.0)
+    codes, codes_pos = ((part - centre) / spread for part in (h, h_pos))
+    kernel = Nystroem(
+        gamma=0.25 / h.shape[1],
+        n_components=min(LANDMARKS, len(fit)),
+        random_state=random_state,
+    ).fit(codes[fit])
+    one, other = (
+        np.hstack([kernel.transform(part), part, np.ones((len(part), 1))])
+        for part in (codes, codes_pos)
+    )
+    return one, other

@@ -183,9 +183,7 @@ def _draw(table: Table, place: Any) -> Any:
 
 
 @compiled
-def around(
-    centre: Array, scale: float, table: Table, radius: float, place: Any, out: Array
-) -> Any:
+def around(centre: Array, scale: float, table: Table, radius: float, place: Any, out: Array) -> Any:
     """centre + scale·noise in R^n; with a radius, projected on that sphere. Returns the next place."""
     rows, n = centre.shape
     for i in range(rows):

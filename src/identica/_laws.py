@@ -45,9 +45,7 @@ def nearest_family(shape: float) -> str:
     return "laplace" if shape < 2**0.5 else "normal" if shape < 6**0.5 else "gennorm3"
 
 
-def generalized_normal(
-    differences: Matrix, *, resamples: int = 200, random_state: int = 0
-) -> Law:
+def generalized_normal(differences: Matrix, *, resamples: int = 200, random_state: int = 0) -> Law:
     r"""The generalised normal law around 0 of highest likelihood, with bootstrap intervals.
 
     For a given shape β the best scale is known, λ^β = β·mean |d|^β, which leaves
@@ -105,20 +103,39 @@ def own_range(codes: Matrix) -> tuple[Matrix, Matrix]:
     return low, high
 
 
-def code_laws(h: Matrix, h_pos: Matrix, space: Space, *, random_state: int = 0) -> list[Law | None]:
-    """The law of each code's differences; in a box only of codes that are not near its walls.
-
-    None where a code does not vary, or where walls are everywhere near.
-    """
+def inner_differences(h: Matrix, h_pos: Matrix, space: Space) -> list[Matrix]:
+    """Differences of each code in pairs; in a box only of anchors that no wall is near to."""
     low, high = own_range(h)
-    laws: list[Law | None] = []
+    found = []
     for k, d in enumerate((h_pos - h).T):
         if isinstance(space, Box):
             reach = WALL * np.median(np.abs(d))
             d = d[(h[:, k] - low[k] > reach) & (high[k] - h[:, k] > reach)]
-        fit = len(d) >= min(INSIDE, len(h)) and float(np.std(d)) > 0
-        laws.append(generalized_normal(d, random_state=random_state) if fit else None)
-    return laws
+        found.append(d)
+    return found
+
+
+def code_laws(differences: list[Matrix], *, random_state: int = 0) -> list[Law | None]:
+    """The law of each code's differences; None where there are few, or nothing varies."""
+    return [
+        generalized_normal(d, random_state=random_state)
+        if len(d) >= INSIDE and float(np.std(d)) > 0
+        else None
+        for d in differences
+    ]
+
+
+def misfit(differences: list[Matrix], shape: float) -> float:
+    """Greatest distance of the distribution functions of any code's differences and a generalised
+    normal law of the given shape, at its best scale; 0 to 1."""
+    from scipy.stats import gennorm, kstest
+
+    distances = [0.0]
+    for d in differences:
+        if len(d) >= INSIDE and float(np.std(d)) > 0:
+            scale = (shape * np.mean(np.abs(d) ** shape)) ** (1 / shape)
+            distances.append(float(kstest(d / scale, gennorm(shape).cdf).statistic))
+    return max(distances)
 
 
 def concentration(h: Matrix, h_pos: Matrix) -> float:
@@ -230,9 +247,8 @@ def _residual(features: Matrix, target: Matrix) -> Matrix:
 
 
 def uniform_distances(h: Matrix, space: Space) -> Matrix:
-    """How far each code is from uniform between its own ends: the greatest distance of the
-    distribution functions (Kolmogorov–Smirnov), 0 to 1. On a sphere, how far each coordinate is from that of a
-    uniform point."""
+    """How far each code is from uniform between its own ends, or each coordinate from that of a uniform
+    point on the sphere: the greatest distance of the distribution functions (Kolmogorov–Smirnov)."""
     from scipy.stats import beta
 
     ordered = np.sort(h, axis=0)

@@ -1,4 +1,4 @@
-"""The command line: identica demo | reproduce | report | …"""
+"""The command line: identica demo | fit | reproduce | report | …"""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
 
-from identica import __version__
+from identica import __version__, fit_command
 from identica._check import InputError
 
 # the modules that add the commands of each data set
@@ -48,6 +48,8 @@ def parser() -> Parser:
         "--seed", type=whole, default=0, metavar="N", help="makes everything random (default: 0)"
     )
     demo.set_defaults(run=_demo)
+
+    fit_command.configure(commands.add_parser("fit", help="find the codes of your own data"))
 
     reproduce = commands.add_parser(
         "reproduce",

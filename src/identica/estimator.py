@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import torch
@@ -20,11 +20,14 @@ from identica import checkpoints, fitting, pairing
 from identica._check import InputError, count
 from identica._plain import from_plain, to_plain
 from identica._random import as_generator
-from identica.encoders import ContrastiveModel
+from identica.encoders import ContrastiveModel, initialise
 from identica.families import Family
 from identica.selection import Selection, candidates, select
-from identica.spaces import Space
+from identica.spaces import Euclidean, Space
 from identica.training import Training
+
+if TYPE_CHECKING:
+    from identica.diagnosis import Diagnosis
 
 Array = NDArray[Any]
 
@@ -65,7 +68,7 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         temperature_: what similarities are divided by to be log-likelihoods.
         precision_: with `learn_precision`, λ_k of the similarity −Σ_k λ_k |a_k − b_k|^p.
         selection_: with "auto", the choice and the evidence for it.
-        history_: records of the training.
+        training_, history_: how it was trained, and records of it.
         lag_: the lag of the pairs, None for pairs that were given.
         n_features_in_, feature_names_in_: as in scikit-learn.
 
@@ -133,7 +136,8 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
                 choices,
                 start,
                 sample,
-                batch=self._training(sample, choices[0][0]).batch,
+                self._short(sample),
+                learn_precision=self.learn_precision,
                 device=self.device,
                 seed=seed,
                 folder=folder,
@@ -141,13 +145,14 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             )
             choices = [(self.selection_.space, self.selection_.conditional)]
         [(space, conditional)] = choices
+        self.training_ = self._training(sample, space)
         self._keep(
             fitting.fit(
                 sample,
                 start(),
                 space,
                 conditional,
-                self._training(sample, space),
+                self.training_,
                 learn_precision=self.learn_precision,
                 device=self.device,
                 seed=seed,
@@ -200,6 +205,62 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         batch = pairing.Batch(x.to(self.device), x_pos.to(self.device))
         return float(self._fit.log_likelihood(batch).mean()) / math.log(2)
 
+    def diagnose(
+        self,
+        X: Any,
+        X_pos: Any = None,
+        *,
+        lag: Any = None,
+        groups: Any = None,
+        restarts: int = 2,
+        Z: Any = None,
+    ) -> Diagnosis:
+        """Say how far the codes can be trusted, and why.
+
+        The model is fitted anew to four fifths of the pairs, from random weights and other seeds, and
+        all are judged by the other fifth: print the result, or write it as a page with
+        `identica.report.diagnosis.write_diagnosis_page`.
+
+        Args:
+            X, X_pos, lag, groups: the pairs of `fit`, or as many others.
+            restarts: number of models in all, with this one.
+            Z: the true factors of X, N×d, where they are known.
+        """
+        check_is_fitted(self, "model_")
+        from identica.diagnosis import diagnose_fit, some_labelled
+
+        sample, _ = self._pairs(X, X_pos, lag, groups, reset=False)
+        labelled = None
+        if Z is not None:
+            if not isinstance(sample, pairing.ArrayPairs):
+                raise InputError("Z must not be given where X draws pairs by itself")
+            labelled = some_labelled(sample.x, Z)
+        seed = self.random_state if isinstance(self.random_state, (int, np.integer)) else 0
+        return diagnose_fit(
+            self._fit,
+            sample,
+            self._restart,
+            restarts=restarts,
+            labelled=labelled,
+            random_state=int(seed),
+        )
+
+    def _restart(self, sample: pairing.PairSampler, seed: int) -> fitting.Fit:
+        """The fitted model once more, from random weights."""
+        space, encoder = self.model_.space, self._start(sample, seed)()
+        initialise(encoder, seed)  # a network of one's own would begin where it began before
+        return fitting.fit(
+            sample,
+            encoder,
+            space,
+            self.model_.conditional,
+            self._training(sample, space),
+            learn_precision=self.learn_precision,
+            device=self.device,
+            seed=seed,
+            progress="restart" if self.progress else None,
+        )
+
     def save(self, path: str | Path) -> None:
         """Write the fitted estimator to one safetensors file, without pickle.
 
@@ -219,13 +280,19 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             "shape": list(self._shape),
             "lag": to_plain(self.lag_),
             "temperature": self.temperature_,
+            "training": dict(vars(self.training_)),
             "history": self.history_,
             "n_features_in_": self.n_features_in_,
         }
         if hasattr(self, "feature_names_in_"):
             fitted["feature_names_in_"] = list(self.feature_names_in_)
         if hasattr(self, "selection_"):
-            fitted["selection_"] = to_plain(tuple(vars(self.selection_).values()))
+            chosen = self.selection_
+            fitted["selection_"] = {
+                "space": to_plain(chosen.space),
+                "conditional": to_plain(chosen.conditional),
+                "table": chosen.table,
+            }
         weights = {"model": self.model_.state_dict(), "loss": self._fit.loss.state_dict()}
         checkpoints.save(
             Path(path), {"estimator": parameters, "fitted": fitted, "weights": weights}
@@ -248,11 +315,15 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         made = cls(**{**parameters, "network": network, "device": "cpu"})
         space, conditional = from_plain(fitted["space"]), from_plain(fitted["conditional"])
         made._shape, made.lag_ = tuple(fitted["shape"]), from_plain(fitted["lag"])
+        made.training_ = Training(**fitted["training"])
         made.n_features_in_ = fitted["n_features_in_"]
         if "feature_names_in_" in fitted:
             made.feature_names_in_ = np.array(fitted["feature_names_in_"], dtype=object)
         if "selection_" in fitted:
-            made.selection_ = Selection(*from_plain(fitted["selection_"]))
+            chosen = fitted["selection_"]
+            made.selection_ = Selection(
+                from_plain(chosen["space"]), from_plain(chosen["conditional"]), chosen["table"]
+            )
         encoder = fitting.make_encoder(made._shape, space.dim, network, seed=0)
         model = ContrastiveModel(space, conditional, encoder)
         _, loss = fitting.recipe(
@@ -358,6 +429,11 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             training = replace(training, batch=min(training.batch, len(sample)))
         every = max(1, training.steps // 12)
         return replace(training, score_every=every, checkpoint_every=min(250, every))
+
+    def _short(self, sample: pairing.PairSampler) -> Training:
+        """A training long enough to tell candidates apart."""
+        usual = self._training(sample, Euclidean(1))
+        return replace(usual, steps=max(1, usual.steps // 5), batch=min(usual.batch, 512))
 
     @property
     def _n_features_out(self) -> int:

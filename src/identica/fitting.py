@@ -162,7 +162,7 @@ class Fit:
     @property
     def precision(self) -> Tensor:
         """λ_k of the fitted similarity −Σ_k λ_k |a_k − b_k|^p, shape n."""
-        return self.loss.precision / self.temperature
+        return self.loss.precision * self.loss.tau / self.temperature
 
     @torch.no_grad()
     def log_likelihood(self, pairs: Batch) -> Tensor:
@@ -227,11 +227,14 @@ def recipe(
     """
     n = space.dim if learn_precision else None
     if isinstance(conditional, Joint):
-        return make_head(space), InfoNCE(conditional, self_negative=True, learn_tau=True)
+        return make_head(space), InfoNCE(
+            conditional, self_negative=True, learn_tau=True, learn_precision=n
+        )
     tau, p = conditional.precision, conditional.p
     if isinstance(space, Sphere):
-        # positives close together hardly move a loss of unit precision: begin at ten
-        tau *= 0.1 * space.radius ** (2 if p is None else p)
+        # positives close together hardly move a loss of unit precision, so begin at ten; but with a
+        # high precision of its own for each dimension the codes can do with a corner of the sphere
+        tau *= (0.1 if n is None else 1.0) * space.radius ** (2 if p is None else p)
         symmetric = p is None or p == 2
         return make_head(space), InfoNCE(
             conditional, tau, symmetric=symmetric, learn_tau=n is None, learn_precision=n

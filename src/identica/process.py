@@ -13,7 +13,6 @@ from identica.families import Family, Uniform
 from identica.mixing import Mixing
 from identica.spaces import Space
 
-
 POOL_ROUNDS = 300  # a positive that is not found by then is too rare in the pool
 
 

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from identica import fitting
 from identica._check import InputError, one_of
 from identica._random import Device, as_generator
 from identica.families import Family, GeneralizedNormal, Laplace, Normal, VonMisesFisher
-from identica.pairing import ArrayPairs, PairSampler
+from identica.pairing import ArrayPairs, Batch, PairSampler
 from identica.spaces import Box, Euclidean, Space, Sphere
 from identica.training import Training
 
 Candidate = tuple[Space, Family]
 HELD_OUT = 4096
+NEARLY = 0.97  # of the best evidence: as good, for a fit this short
+EVEN = 0.08  # unevenness below which codes fill a box; a normal's is 0.13
 
 
 SPACES = {"sphere": Sphere, "box": Box, "unbounded": Euclidean}
@@ -80,44 +82,118 @@ class Selection:
 
     Attributes:
         space, conditional: the choice.
-        table: a record for each candidate, the best first.
+        table: a record for each candidate, the best first: `space`, `conditional`, `bits` (evidence
+            of held-out pairs, see `identica.fitting.log_likelihood`), `behind` and `error` (how far
+            behind the best, with the standard error of that), `unevenness` of the codes.
     """
 
     space: Space
     conditional: Family
-    table: list[dict[str, Any]]
+    table: Sequence[dict[str, Any]]
+
+    def __str__(self) -> str:
+        lines = [f"chosen: {self.space}, {self.conditional}"]
+        for record in self.table:
+            lines.append(
+                f"  {record['space']:10} {record['conditional']:40} {record['bits']:8.3f} bits, "
+                f"{record['behind']:.3f} ± {record['error']:.3f} behind the best, "
+                f"unevenness {record['unevenness']:.2f}"
+            )
+        return "\n".join(lines)
 
 
 def select(
-    candidates: Sequence[Candidate],
+    choices: Sequence[Candidate],
     start: Callable[[], nn.Module],
     sample: PairSampler,
+    training: Training,
     *,
-    batch: int = 1024,
+    learn_precision: bool = False,
     device: Device = "cpu",
     seed: int = 0,
     folder: Path | None = None,
     progress: bool = False,
 ) -> Selection:
+    """Fit every candidate for a short while, and choose by evidence on pairs that none has seen.
+
+    The evidence is how well a model, at its best temperature, tells true positives from others; it is
+    a probability of the same events whatever the space, so candidates can be compared by it. The
+    family is that of the best candidate. A space that holds others (R^n holds a box and a sphere) is
+    never worse than they are, so the narrowest one that is nearly as good is chosen: a sphere, else a
+    box if the codes fill it evenly, as the theory of the box has it, else R^n.
+
+    Args:
+        choices: as from `candidates`.
+        start: makes an encoder before training.
+        sample: draws pairs; of arrays, a fifth is held out.
+        training: of each short fit.
+        folder: for checkpoints.
+    """
     kept, held = sample.split() if isinstance(sample, ArrayPairs) else (sample, sample)
-    pairs = held(HELD_OUT, generator=as_generator(seed + 1))
-    table: list[dict[str, Any]] = []
-    values: list[Tensor] = []
-    for space, family in candidates:
-        began = time.perf_counter()
-        training = Training(steps=600, batch=min(512, batch))
-        fit = fitting.fit(kept, start(), space, family, training, device=device, seed=seed)
-        values.append(fit.log_likelihood(pairs) / math.log(2))
-        table.append(
+    # batches come from the seed itself
+    drawn = held(HELD_OUT, generator=as_generator(seed + 1, device))
+    pairs = Batch(drawn.x.to(device), drawn.x_pos.to(device))
+    records: list[dict[str, Any]] = []
+    evidence: list[Tensor] = []
+    for k, (space, family) in enumerate(choices):
+        fit = fitting.fit(
+            kept,
+            start(),
+            space,
+            family,
+            training,
+            learn_precision=learn_precision,
+            device=device,
+            seed=seed,
+            out=None if folder is None else folder / "candidates" / str(k),
+            progress=f"{k + 1} of {len(choices)}" if progress else None,
+        )
+        evidence.append(fit.log_likelihood(pairs) / math.log(2))
+        records.append(
             {
-                "space": space,
-                "conditional": family,
-                "bits": float(values[-1].mean()),
-                "seconds": time.perf_counter() - began,
+                "space": space_name(space),
+                "conditional": repr(family),
+                "bits": float(evidence[-1].mean()),
+                "unevenness": unevenness(fitting.encode(fit.model, pairs.x)),
             }
         )
-    best = max(range(len(table)), key=lambda i: table[i]["bits"])
-    for record, value in zip(table, values, strict=True):
-        gap = values[best] - value
+    best = max(range(len(records)), key=lambda k: records[k]["bits"])
+    for record, value in zip(records, evidence, strict=True):
+        gap = evidence[best] - value
+        record["behind"] = float(gap.mean())
         record["error"] = float(gap.std() / math.sqrt(len(gap)))
-    return Selection(*candidates[best], table)
+    chosen = choose(choices, records)
+    table = sorted(records, key=lambda record: -record["bits"])
+    return Selection(*choices[chosen], table)
+
+
+def choose(choices: Sequence[Candidate], records: Sequence[dict[str, Any]]) -> int:
+    """The candidate that the evidence speaks for, see `select`."""
+    best = max(range(len(choices)), key=lambda k: records[k]["bits"])
+    for kind in (Sphere, Box):
+        for k, (space, family) in enumerate(choices):
+            near = records[k]["bits"] >= NEARLY * records[best]["bits"]
+            fits = kind is Sphere or (
+                family == choices[best][1] and records[k]["unevenness"] < EVEN
+            )
+            if isinstance(space, kind) and near and fits:
+                return k
+    return best
+
+
+def unevenness(codes: Tensor) -> float:
+    """How far each code (N×n) is from uniform between its bounds: the mean over the codes of the
+    greatest difference of distribution functions (Kolmogorov and Smirnov's distance).
+
+    >>> round(unevenness(torch.linspace(0, 1, 1000)[:, None]), 2)
+    0.0
+    """
+    low, high = torch.quantile(codes, torch.tensor([0.005, 0.995]).to(codes), dim=0)
+    places = ((codes - low) / (high - low).clamp(min=1e-30)).clamp(0, 1).sort(dim=0).values
+    uniform = torch.linspace(0, 1, len(codes)).to(codes)[:, None]
+    return float((places - uniform).abs().amax(0).mean())
+
+
+def space_name(space: Space) -> str:
+    """The name of a space among the options."""
+    return next((name for name, kind in SPACES.items() if isinstance(space, kind)), repr(space))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from identica._check import one_of
-from identica.families import VonMisesFisher
+from identica.families import Uniform, VonMisesFisher
 from identica.spaces import Box
 from identica.studies.tables import Row
 from identica.training import Training
@@ -100,9 +100,10 @@ def choose(name: str, row: Row) -> Preset:
         weighed = replace(preset, effective_negatives=20_000 if bounded else 1_000_000)
         return _long(weighed, 4000 if bounded else 2000)
     if p == 2:
-        return _long(replace(preset, effective_negatives=6144 if bounded else None), 2000)
+        settled = 3000 if isinstance(row.marginal, Uniform) else 2000  # it bends all the same
+        return _long(replace(preset, effective_negatives=6144 if bounded else None), settled)
     # linear maps are found soon, the axes late
-    return _long(preset, 2000 if row.score == "r2" else 4000 if bounded else 6000)
+    return _long(preset, 3000 if row.score == "r2" else 4000 if bounded else 6000)
 
 
 def _long(preset: Preset, steps: int, batch: int = 1024) -> Preset:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from identica import checkpoints, theory
 from identica._check import InputError
+from identica.augment import simclr
 from identica.datasets.threedident import FACTORS
 from identica.datasets.threedident.pictures import sheet
 from identica.datasets.threedident.storage import ImageSet
@@ -169,11 +170,8 @@ def _study(folder: Path) -> Path:
 def settings_of(config: Mapping[str, Any]) -> Settings:
     """The settings that a run was made with, from its config.json."""
     training = Training(**config["training"])
-    more = {
-        name: config[name]
-        for name in ("effective_negatives", "bound", "bound_lr")
-        if name in config
-    }
+    names = ("self_negative", "effective_negatives", "bound", "bound_lr")
+    more = {name: config[name] for name in names if name in config}
     images = Images(**config["images"])
     return Settings(images, config["network"], contrastive=training, supervised=training, **more)
 
@@ -195,11 +193,8 @@ def _what_was_recovered(
     z, seed = data.raw_latents, f"seed {run.seed}"
     pictures = []
     if row.kind == "contrastive":
-        settings = settings_of(run.config)
-        sample = runs.batches(row, _study(run.folder), settings.images)
-        pairs = sample(PAIRS, generator=torch.Generator().manual_seed(0))
-        figure = plots.sheet(sheet(_as_bytes(pairs.x, pairs.x_pos)), ["x", "x̃"])
-        pictures.append(Picture("Pairs that it was trained on", plots.inline(figure, dpi=80)))
+        figure = plots.sheet(sheet(example_pairs(row, data.size)), ["x", "x̃"])
+        pictures.append(Picture("Pairs of the process", plots.inline(figure, dpi=80)))
     r2 = linear_r2_per_factor(z, codes)
     figure = plots.bars(dict(zip(FACTORS, r2.tolist(), strict=True)), "R²")
     pictures.append(Picture(f"R² of each factor, {seed}", plots.inline(figure, dpi=90)))
@@ -217,7 +212,11 @@ def _what_was_recovered(
     return [*pictures, Picture(caption, plots.inline(figure, dpi=80))]
 
 
-def _as_bytes(*batches: torch.Tensor) -> NDArray[np.uint8]:
-    """Batches N×3×S×S, bytes or floats in [0, 1], as bytes, one row of images each."""
-    rows = [x if not x.is_floating_point() else (255 * x).round().byte() for x in batches]
-    return torch.stack(rows).permute(0, 1, 3, 4, 2).numpy()
+def example_pairs(row: ImageRow, size: int) -> NDArray[np.uint8]:
+    """Fresh pairs of a contrastive row, 2×n×size×size×3."""
+    process = runs.make_process(row, Images(size=size, train=1, test=1, exact=True))
+    source = torch.Generator().manual_seed(0)
+    x, x_pos = process.sample(PAIRS, generator=source)[2:]
+    if row.conditional is None:
+        x, x_pos = ((255 * simclr(x, generator=source)).round().byte() for _ in range(2))
+    return torch.stack([x, x_pos]).permute(0, 1, 3, 4, 2).numpy()

@@ -1,0 +1,117 @@
+"""Does "auto" find the right space and family? Ten known processes.
+
+    python -m benchmarks.selection [NUMBER …]     # all, or some of them
+
+Writes results/selection.json; a process that is in it already is not run again.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from identica import (
+    Box,
+    ContrastiveICA,
+    CouplingFlow,
+    Euclidean,
+    GeneralizedNormal,
+    GenerativeProcess,
+    InvertibleMLP,
+    Laplace,
+    Normal,
+    Sphere,
+    Uniform,
+    VonMisesFisher,
+)
+from identica.families import Family
+from identica.metrics import linear_r2, mcc
+from identica.mixing import Mixing
+from identica.selection import space_name
+from identica.spaces import Space
+
+RESULTS = Path(__file__).parent.parent / "results" / "selection.json"
+PAIRS, STEPS = 30_000, 2000  # a fifth of the steps for each candidate
+
+
+class Known(NamedTuple):
+    """A process with the answer."""
+
+    space: Space
+    marginal: Family
+    conditional: Family
+    mixing: Mixing
+
+    @property
+    def answer(self) -> tuple[str, float | None]:
+        """The space and the exponent of the distance."""
+        return space_name(self.space), self.conditional.p
+
+
+def known() -> list[Known]:
+    def mixed(n: int, seed: int) -> Mixing:
+        return InvertibleMLP(n, seed=seed, draws=5000)
+
+    normal, uniform = Normal(1.0), Uniform()
+    return [
+        Known(Box(3), uniform, Laplace(0.05), mixed(3, 0)),
+        Known(Box(4), uniform, Laplace(0.1), CouplingFlow(4, seed=1)),
+        Known(Box(3), uniform, Normal(0.07), mixed(3, 2)),
+        Known(Box(4), uniform, Normal(0.1), mixed(4, 3)),
+        Known(Box(3), uniform, GeneralizedNormal(3.0, 0.1), mixed(3, 4)),
+        Known(Sphere(3), uniform, VonMisesFisher(30.0), mixed(3, 5)),
+        Known(Sphere(4), uniform, VonMisesFisher(50.0), mixed(4, 6)),
+        Known(Euclidean(3), normal, Laplace(0.2), mixed(3, 7)),
+        Known(Euclidean(3), normal, Normal(0.3), mixed(3, 8)),
+        Known(Euclidean(3), Laplace(1.0), Normal(0.3), mixed(3, 9)),
+    ]
+
+
+def run(case: Known, seed: int) -> dict[str, Any]:
+    """What is chosen for a process, and what comes of it."""
+    process = GenerativeProcess(case.space, case.marginal, case.conditional, case.mixing)
+    pairs = process.sample(PAIRS, generator=seed)
+    start = time.process_time()
+    ica = ContrastiveICA(
+        space="auto", conditional="auto", steps=STEPS, random_state=seed, progress=True
+    )
+    ica.fit(pairs.x, pairs.x_pos)
+    seconds = time.process_time() - start
+    held_out = process.sample(4096, generator=seed + 1000)
+    codes = ica.transform(held_out.x)
+    chosen = ica.selection_
+    space, p = space_name(chosen.space), chosen.conditional.p
+    return {
+        "process": f"{case.space}, {case.marginal}, {case.conditional}",
+        "chosen": f"{chosen.space}, {chosen.conditional}",
+        "right_family": p == case.answer[1],
+        "right_space": space == case.answer[0],
+        "r2": round(linear_r2(held_out.z, codes), 4),
+        "mcc": round(mcc(held_out.z, codes), 4),
+        "cpu_seconds": round(seconds, 1),
+        "table": chosen.table,
+    }
+
+
+def main(numbers: list[int]) -> None:
+    done = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    for number, case in enumerate(known()):
+        if (numbers and number not in numbers) or str(number) in done:
+            continue
+        done[str(number)] = record = run(case, seed=number)
+        RESULTS.parent.mkdir(exist_ok=True)
+        RESULTS.write_text(json.dumps(done, indent=1) + "\n")
+        print(f"{number}: {record['process']} -> {record['chosen']}", flush=True)
+    right = [[r["right_family"], r["right_space"]] for r in done.values()]
+    families, spaces = map(sum, zip(*right, strict=True))
+    print(f"right family {families} of {len(right)}, right space {spaces} of {len(right)}")
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    main([int(number) for number in sys.argv[1:]])

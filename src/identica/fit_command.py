@@ -1,0 +1,149 @@
+"""identica fit: codes of the observations in a file."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from identica._check import InputError
+
+if TYPE_CHECKING:
+    from identica.estimator import ContrastiveICA
+    from identica.own_data import Observations
+
+CODES, TABLE, ESTIMATOR = "codes.npy", "codes.csv", "estimator.safetensors"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.description = (
+        "Fit an encoder to pairs of observations and write their codes. Rows of one sequence are "
+        "paired with later ones, unless positives are given. A killed fit goes on when called again."
+    )
+    add = parser.add_argument
+    add("data", type=Path, metavar="DATA", help="observations: .npy, .npz, .csv or .parquet")
+    add(
+        "--out",
+        type=Path,
+        default=Path("identica-fit"),
+        metavar="DIR",
+        help="folder for codes, model and history (default: %(default)s)",
+    )
+    add("--components", type=int, metavar="N", help="number of codes (default: as many as columns)")
+    add(
+        "--space",
+        default="box",
+        help="box, sphere, unbounded, or auto to choose (default: %(default)s)",
+    )
+    add(
+        "--conditional",
+        help="normal, laplace, gennorm3, vmf, or auto to choose (default: vmf on a sphere, "
+        "else normal)",
+    )
+    add("--lag", metavar="N", help="steps between the members of a pair: 1, or 1-5 (default: 1)")
+    add(
+        "--groups",
+        metavar="NAME",
+        help="column of the table, array of the npz or file that tells sequences apart",
+    )
+    add(
+        "--positives",
+        metavar="NAME",
+        help="array of the npz or file with the positive of each observation",
+    )
+    add("--array", metavar="NAME", help="observations in an npz of several arrays (default: x)")
+    add("--precision", action="store_true", help="learn a precision for each factor")
+    add("--steps", type=int, metavar="N", help="length of the training (default: by the space)")
+    add("--seed", type=int, default=0, metavar="N", help="makes everything random (default: 0)")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do the command, and say where things are."""
+    from identica import own_data, runs
+    from identica.estimator import ContrastiveICA
+
+    found = own_data.read(args.data, array=args.array, positives=args.positives, groups=args.groups)
+    parameters = {
+        "n_components": args.components,
+        "space": args.space,
+        "conditional": args.conditional,
+        "learn_precision": args.precision,
+        "steps": args.steps,
+        "random_state": args.seed,
+    }
+    config = {
+        "kind": "fit",
+        "seed": args.seed,
+        "data": own_data.fingerprint(args.data),
+        "array": args.array,
+        "positives": args.positives,
+        "groups": args.groups,
+        "lag": _lag(args.lag),
+        "estimator": parameters,
+    }
+    runs.open_run(args.out, config)
+    ica = ContrastiveICA(**parameters, progress=True, folder=args.out)
+    try:
+        result = runs.execute(
+            args.out, config, lambda folder: fit_into(folder, ica, found, _lag(args.lag))
+        )
+    except InputError:
+        if not (
+            args.out / runs.CHECKPOINT
+        ).exists():  # nothing was begun: leave room for another try
+            (args.out / runs.CONFIG).unlink(missing_ok=True)
+        raise
+    print(
+        f"codes: {args.out / CODES} ({' × '.join(map(str, result['shape']))}), {args.out / TABLE}"
+    )
+    print(f"model: {args.out / ESTIMATOR}, for ContrastiveICA.load")
+    print(f"history: {args.out / runs.METRICS}")
+    if "selection" in result:
+        print(result["selection"]["words"])
+    print(f"score: {result['bits']:.3f} bits of {result['possible_bits']:.3f} possible")
+    return 0
+
+
+def fit_into(folder: Path, ica: ContrastiveICA, data: Observations, lag: Any) -> dict[str, Any]:
+    """Fit an estimator to what a file held, and write codes and model; what result.json says."""
+    import math
+
+    import numpy as np
+
+    from identica._files import replacing
+
+    where = {"X_pos": data.positives, "groups": data.groups, "lag": lag}
+    ica.fit(data.x, **where)
+    ica.save(folder / ESTIMATOR)
+    codes = ica.transform(data.x)
+    with replacing(folder / CODES) as temporary, temporary.open("wb") as file:
+        np.save(file, codes)
+    names = ",".join(f"code{k}" for k in range(codes.shape[1]))
+    with replacing(folder / TABLE) as temporary:
+        np.savetxt(temporary, codes, fmt="%.7g", delimiter=",", header=names, comments="")
+    bits, possible = ica.score(data.x, **where), math.log2(min(len(codes), 4096))
+    result = {
+        "scores": {"share": min(1.0, max(0.0, bits / possible))},
+        "bits": bits,
+        "possible_bits": possible,
+        "shape": list(codes.shape),
+        "seconds": ica.history_[-1]["seconds"],
+        "pairs": int(ica.history_[-1]["step"]) * ica.training_.batch,
+        "seed": ica.random_state,
+    }
+    if hasattr(ica, "selection_"):
+        result["selection"] = {"words": str(ica.selection_), "table": ica.selection_.table}
+    return result
+
+
+def _lag(text: str | None) -> int | tuple[int, int] | None:
+    if text is None:
+        return None
+    found = re.fullmatch(r"(\d+)(?:-(\d+))?", text)
+    if not found:
+        raise InputError(f"lag must be a number such as 1 or a range such as 1-5, got {text!r}")
+    low, high = int(found[1]), found[2]
+    return low if high is None else (low, int(high))

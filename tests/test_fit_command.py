@@ -1,0 +1,93 @@
+import json
+
+import numpy as np
+import pytest
+
+from identica import ContrastiveICA
+from identica.cli import main
+
+OPTIONS = ["--components", "2", "--steps", "3", "--seed", "4"]
+
+
+@pytest.fixture
+def table(tmp_path):
+    x = np.random.default_rng(0).normal(size=(40, 2)).cumsum(axis=0)
+    lines = [f"{a},{b},{k // 20}" for k, (a, b) in enumerate(x)]
+    path = tmp_path / "walk.csv"
+    path.write_text("\n".join(["left,right,day", *lines]) + "\n")
+    return x, path
+
+
+def test_codes_model_and_history_of_a_table(table, tmp_path, capsys):
+    x, path = table
+    out = tmp_path / "out"
+    command = ["fit", str(path), "--out", str(out), "--groups", "day", "--lag", "1-2", *OPTIONS]
+    assert main(command) == 0
+    printed, err = capsys.readouterr()
+    assert "fit:" in err  # the progress bar
+    for name in ("codes.npy", "codes.csv", "estimator.safetensors", "metrics.jsonl"):
+        assert str(out / name) in printed
+        assert (out / name).exists()
+    codes = np.load(out / "codes.npy")
+    expected = ContrastiveICA(2, steps=3, random_state=4).fit(
+        x, lag=(1, 2), groups=np.repeat([0, 1], 20)
+    )
+    assert np.array_equal(codes, expected.transform(x))
+    assert np.allclose(np.loadtxt(out / "codes.csv", delimiter=",", skiprows=1), codes, atol=1e-6)
+    assert np.array_equal(ContrastiveICA.load(out / "estimator.safetensors").transform(x), codes)
+    result = json.loads((out / "result.json").read_text())
+    assert result["seed"] == 4
+    assert 0 <= result["scores"]["share"] <= 1
+    assert not (out / "checkpoint.safetensors").exists()
+
+
+def test_a_finished_fit_is_not_done_again_and_another_one_is_refused(
+    table, tmp_path, monkeypatch, capsys
+):
+    _, path = table
+    command = ["fit", str(path), "--out", str(tmp_path / "out"), *OPTIONS]
+    assert main(command) == 0
+    first = capsys.readouterr().out
+
+    def never(*args, **kwargs):
+        raise AssertionError("fitted again")
+
+    monkeypatch.setattr("identica.fitting.fit", never)
+    assert main(command) == 0
+    assert capsys.readouterr().out == first
+    assert main([*command, "--lag", "2"]) == 2
+    assert "holds another run" in capsys.readouterr().err
+
+
+def test_positives_of_an_npz(tmp_path):
+    x = np.random.default_rng(0).normal(size=(40, 3))
+    np.savez(tmp_path / "pairs.npz", x=x, other=x + 0.1)
+    out = tmp_path / "out"
+    command = ["fit", str(tmp_path / "pairs.npz"), "--positives", "other", "--out", str(out)]
+    assert main([*command, *OPTIONS]) == 0
+    expected = ContrastiveICA(2, steps=3, random_state=4).fit(x, x + 0.1).transform(x)
+    assert np.array_equal(np.load(out / "codes.npy"), expected)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--lag", "x"], "lag must be"),
+        (["--space", "bx"], "space must be one of"),
+        (["--groups", "week"], "groups must be"),
+        (["--seed", "-1"], "random_state must be"),
+    ],
+)
+def test_bad_options_are_one_line(table, tmp_path, capsys, options, message):
+    _, path = table
+    assert main(["fit", str(path), "--out", str(tmp_path / "out"), *options]) == 2
+    err = capsys.readouterr().err
+    assert message in err
+    assert len(err.splitlines()) == 1
+    assert not (tmp_path / "out" / "config.json").exists()  # a second try must not find it taken
+
+
+def test_data_that_do_not_exist(tmp_path, capsys):
+    assert main(["fit", str(tmp_path / "none.npy"), "--out", str(tmp_path / "out")]) == 2
+    assert "DATA must be a file" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
