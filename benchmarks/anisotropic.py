@@ -65,8 +65,8 @@ def measure(seed: int) -> list[dict[str, Any]]:
         }
         if learnt:
             order = match(held_out, codes).columns
-            record["found"] = ica.precision_[order].round(1).tolist()
-            record["true"] = PRECISION.numpy().round(1).tolist()
+            record["found"] = [round(float(value), 1) for value in ica.precision_[order]]
+            record["true"] = [round(float(value), 1) for value in PRECISION]
         records.append(record)
         print(record)
     return records

@@ -38,15 +38,18 @@ def named(page):
 
 @pytest.fixture
 def short(monkeypatch, tmp_path):
-    """Trainings of three steps, in a folder of their own."""
+    """Trainings of three steps, judged by few pairs, in a folder of their own."""
 
     def briefly(objective, sample, training=None, **options):
         usual = training or Training()
-        brief = replace(usual, steps=3, batch=min(64, usual.batch), score_every=1)
+        batch = min(64, usual.batch)
+        brief = replace(usual, steps=3, batch=batch, optimizer="adam", score_every=1)
         return train(objective, sample, brief, **options)
 
     monkeypatch.setattr("identica.training.train", briefly)
     monkeypatch.setattr("identica.fitting.train", briefly)
+    for size in ("fitting.JUDGED", "fitting.MEASURED", "estimator.SCORED", "selection.HELD_OUT"):
+        monkeypatch.setattr(f"identica.{size}", 256)
     monkeypatch.chdir(tmp_path)
 
 

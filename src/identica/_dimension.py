@@ -11,9 +11,11 @@ from identica.metrics._columns import is_constant, standardised
 from identica.spaces import Space, Sphere
 
 Matrix = NDArray[np.float64]
+Rows = NDArray[np.int64]
 
 TREE = 4096  # codes whose neighbours are looked up
-LANDMARKS = 300  # of the regression of observations on codes
+LANDMARKS = 400  # of the regression of observations on codes
+WIDTHS = 2.0, 1.0, 0.5  # of its kernel, in standard deviations of the codes
 RELATED = 0.1  # correlation from which what is left of observations is no noise
 
 
@@ -114,14 +116,9 @@ def missed(
     """
     order = np.random.default_rng(random_state).permutation(len(x))
     fit, score = order[: len(x) // 2], order[len(x) // 2 :]
-    seen, seen_pos = _whitened_alike(x, x_pos)
-    features, features_pos = _smooth_features(h, h_pos, fit, random_state)
-    inputs = np.vstack([features[fit], features_pos[fit]])
-    targets = np.vstack([seen[fit], seen_pos[fit]])
-    ridge = 1e-6 * len(inputs) * np.eye(inputs.shape[1])
-    weights = np.linalg.solve(inputs.T @ inputs + ridge, inputs.T @ targets)
-    left = seen[score] - features[score] @ weights
-    left_pos = seen_pos[score] - features_pos[score] @ weights
+    seen = _whitened_alike(x, x_pos)
+    rests = [_unexplained(seen, (h, h_pos), fit, score, w, random_state) for w in WIDTHS]
+    left, left_pos = min(rests, key=lambda rest: float(np.square(rest).mean()))
     cross = left.T @ left_pos / len(score)
     both = (left.T @ left + left_pos.T @ left_pos) / (2 * len(score))
     shared, directions = np.linalg.eigh((cross + cross.T) / 2)
@@ -129,6 +126,23 @@ def missed(
     share = min(1.0, float(direction @ both @ direction))  # of a variance of 1
     related = most > share * max(RELATED, 4 / np.sqrt(len(score)))
     return share if related else 0.0, 1 - float(np.trace(both)) / len(both)
+
+
+def _unexplained(
+    seen: tuple[Matrix, Matrix],
+    codes: tuple[Matrix, Matrix],
+    fit: Rows,
+    score: Rows,
+    width: float,
+    random_state: int,
+) -> tuple[Matrix, Matrix]:
+    """What a smooth regression on the codes leaves of both members of a pair."""
+    one, other = _smooth_features(*codes, fit, width, random_state)
+    inputs = np.vstack([one[fit], other[fit]])
+    ridge = 1e-6 * len(inputs) * np.eye(inputs.shape[1])
+    targets = np.vstack([part[fit] for part in seen])
+    weights = np.linalg.solve(inputs.T @ inputs + ridge, inputs.T @ targets)
+    return seen[0][score] - one[score] @ weights, seen[1][score] - other[score] @ weights
 
 
 def _whitened_alike(x: Matrix, x_pos: Matrix) -> tuple[Matrix, Matrix]:
@@ -142,7 +156,7 @@ def _whitened_alike(x: Matrix, x_pos: Matrix) -> tuple[Matrix, Matrix]:
 
 
 def _smooth_features(
-    h: Matrix, h_pos: Matrix, fit: NDArray[np.intp], random_state: int
+    h: Matrix, h_pos: Matrix, fit: Rows, width: float, random_state: int
 ) -> tuple[Matrix, Matrix]:
     """The codes and smooth functions of them (the Nyström method for a Gaussian kernel)."""
     from sklearn.kernel_approximation import Nystroem
@@ -150,7 +164,7 @@ def _smooth_features(
     centre, spread = h.mean(0), np.where(h.std(0) > 0, h.std(0), 1.0)
     codes, codes_pos = ((part - centre) / spread for part in (h, h_pos))
     kernel = Nystroem(
-        gamma=0.25 / h.shape[1],
+        gamma=1 / (width**2 * h.shape[1]),
         n_components=min(LANDMARKS, len(fit)),
         random_state=random_state,
     ).fit(codes[fit])

@@ -211,7 +211,7 @@ def diagnose_codes(
 ) -> Diagnosis:
     """Judge codes of the same pairs by several models, of which the first one is in question.
 
-    >>> from identica import Laplace
+    >>> from identica import Box, Laplace
     >>> z = Box(2).sample(2000, generator=0)
     >>> z_pos = Laplace(0.05).sample(Box(2), z, generator=1)
     >>> both = [codes_from(h, h_pos, Laplace(1.0)) for h, h_pos in [(z, z_pos), (-z, -z_pos)]]

@@ -91,6 +91,10 @@ def test_every_row_builds_its_own_objective():
             assert not isinstance(row.space, Box) or bool(((codes >= 0) & (codes <= 1)).all())
     job = study(5).job(kitti.ROWS[4], "contrastive", 0, "paper")
     assert job.pairs == 300_000 * 32
+    for lag in (1, 5):  # whatever is compared is trained alike
+        alike = [r for r in kitti.ROWS if r.kind == "contrastive" and r.max_lag == lag]
+        assert len({kitti.choose("fast", row) for row in alike}) == 1
+        assert {kitti.choose("paper", row) for row in alike} == {PAPER}
     with pytest.raises(InputError, match="preset must be one of fast, paper"):
         study(5).job(kitti.ROWS[4], "contrastive", 0, "slow")
 

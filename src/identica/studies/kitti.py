@@ -125,20 +125,25 @@ PAPER = Settings(
         checkpoint_every=500,
     )
 )
-_MINUTES = Training(
+_SOAP = Training(
     steps=650, batch=32, lr=4e-3, optimizer="soap", warmup=20, decay=0.4, score_every=130
 )
-FAST = {
-    "contrastive": Settings(_MINUTES, bound=5.0, bound_lr=1e-2),
-    "vae": Settings(replace(_MINUTES, steps=900, lr=3e-3, decay=0.3, score_every=150)),
-}
+_ADAM = Training(
+    steps=600, batch=32, lr=1e-3, optimizer="adam", warmup=20, decay=0.5, score_every=120
+)
 
 
 def choose(preset: str, row: KittiRow) -> Settings:
-    """The settings of a preset for a row."""
+    """The settings of a preset for a row; methods of a kind and lag share them, whatever their norm.
+
+    The fast ones were chosen by the MCC of L_AU(.5, 1) with two seeds beyond those of the tables.
+    """
     if one_of("preset", preset, PRESETS) == "paper":
         return PAPER
-    return FAST["contrastive" if row.kind == "contrastive" else "vae"]
+    if row.kind != "contrastive":
+        return Settings(replace(_SOAP, steps=900, lr=3e-3, decay=0.3, score_every=150))
+    # on neighbouring frames Adam's score stood still where SOAP's rose; on farther ones Adam's was higher
+    return Settings(_SOAP if row.max_lag == 1 else _ADAM, bound=5.0, bound_lr=1e-2)
 
 
 def describe(row: KittiRow, seed: int, settings: Settings) -> dict[str, Any]:
