@@ -1,6 +1,6 @@
-"""`python -m benchmarks [PART …]`: measure, print as tables, write results/bench.json.
+"""`python -m benchmarks [PART …]`: measure, write results/bench.json and, as tables, results/bench.md.
 
-Parts: losses, growth, samplers, steps, scores (all of these by default) and row1 (an hour).
+Parts: losses, growth, samplers, steps, scores and row1; all by default (a quarter of an hour).
 A part that is measured again replaces its old figures; the others stay.
 """
 
@@ -10,6 +10,7 @@ import json
 import platform
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,31 +20,97 @@ from benchmarks import losses, samplers, scores, steps
 from benchmarks._measure import matmul_rate
 
 RESULTS = Path(__file__).parent.parent / "results" / "bench.json"
-PARTS: dict[str, Callable[[float], Any]] = {
-    "losses": lambda rate: losses.against_materialised(),
-    "growth": lambda rate: losses.growth(),
-    "samplers": lambda rate: samplers.measure(),
-    "steps": steps.measure,
-    "scores": lambda rate: scores.measure(scores.GOALS),
-    "row1": lambda rate: scores.measure(scores.LONG),
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Part:
+    """What is measured, and the columns of its table."""
+
+    title: str
+    measure: Callable[[], list[Record]]
+    columns: dict[str, Callable[[Record], str]]
+
+
+def _seeds(key: str) -> Callable[[Record], str]:
+    return lambda record: ", ".join(str(run[key]) for run in record["runs"])
+
+
+SCORES: dict[str, Callable[[Record], str]] = {
+    "row": lambda r: f"{r['study']}, {r['row']}",
+    "published": lambda r: f"{r['score']} {r['published']}",
+    "ours, by seed": _seeds("score"),
+    "seconds until the published score": _seeds("seconds_to_published"),
+    "allowed": lambda r: f"{r['allowed_seconds']:g}",
+    "seconds in all": _seeds("seconds"),
+    "the published recipe, seconds": lambda r: f"{r['recipe_seconds']:,}",
+    "times faster (slowest seed)": lambda r: str(r["times_faster"]),
+}
+PARTS = {
+    "losses": Part(
+        "The loss and its gradient, fused, against every pair in memory",
+        losses.against_materialised,
+        {
+            "similarity": lambda r: "dot product" if r["p"] is None else f"L{r['p']}",
+            "batch": lambda r: f"{r['batch']:,}",
+            "fused, ms": lambda r: f"{1e3 * r['fused']:.1f}",
+            "in memory, ms": lambda r: f"{1e3 * r['materialised']:,.0f}",
+            "ratio": lambda r: f"{r['ratio']:.0f}",
+            "fused, MB": lambda r: f"{r['fused_bytes'] / 1e6:.1f}",
+            "in memory, MB": lambda r: f"{r['materialised_bytes'] / 1e6:,.0f}",
+        },
+    ),
+    "growth": Part(
+        "The fused L1 loss as the batch grows",
+        losses.growth,
+        {
+            "batch": lambda r: f"{r['batch']:,}",
+            "ms": lambda r: f"{1e3 * r['fused']:.1f}",
+            "ns per pair": lambda r: f"{1e9 * r['fused'] / r['batch'] ** 2:.2f}",
+            "MB": lambda r: f"{r['fused_bytes'] / 1e6:.1f}",
+        },
+    ),
+    "samplers": Part(
+        "Samplers, against as many standard normals",
+        samplers.measure,
+        {
+            "space": lambda r: r["space"],
+            "family": lambda r: r["family"],
+            "ratio": lambda r: str(r["times_normals"]),
+        },
+    ),
+    "steps": Part(
+        "The training step",
+        steps.measure,
+        {
+            "row": lambda r: f"{r['study']}, {r['row']}",
+            "threads": lambda r: str(r["threads"]),
+            **{
+                f"{name}, ms": lambda r, name=name: f"{1e3 * r['seconds'][name]:.2f}"
+                for name in ("step", "encoder", "loss", "sample")
+            },
+            "matrix product, GFLOP/s": lambda r: f"{r['matmul_gflops']:.0f}",
+            "encoder's operations, share of that": lambda r: f"{r['share_of_matmul']:.0%}",
+        },
+    ),
+    "scores": Part("Time to the published score", lambda: scores.measure(scores.GOALS), SCORES),
+    "row1": Part(
+        "Time to the published score, vMF(1)", lambda: scores.measure(scores.LONG), SCORES
+    ),
 }
 
 
-def table(records: list[dict[str, Any]]) -> str:
-    """Records as a Markdown table."""
-    names = list(records[0])
-    lines = [names, ["---"] * len(names), *([_cell(r[n]) for n in names] for r in records)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+def tables(results: dict[str, Any]) -> str:
+    """All parts as Markdown."""
+    return "\n".join(_table(PARTS[name], found) for name, found in results.items())
 
 
-def _cell(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    if isinstance(value, dict):
-        return ", ".join(f"{k} {_cell(v)}" for k, v in value.items())
-    if isinstance(value, list):
-        return "; ".join(map(_cell, value))
-    return str(value)
+def _table(part: Part, found: dict[str, Any]) -> str:
+    rows = [[cell(record) for cell in part.columns.values()] for record in found["records"]]
+    lines = [list(part.columns), ["---"] * len(part.columns), *rows]
+    told = f"float32 matrix product beside it: {found['matmul_gflops']:.0f} GFLOP/s"
+    body = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return f"**{part.title}** ({told}, {found['threads']} threads)\n\n{body}\n"
 
 
 def main(parts: list[str]) -> int:
@@ -52,18 +119,22 @@ def main(parts: list[str]) -> int:
         print(f"unknown part {unknown[0]!r}: choose from {', '.join(PARTS)}", file=sys.stderr)
         return 2
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    for part in parts or [name for name in PARTS if name != "row1"]:
+    threads = torch.get_num_threads()
+    for name in parts or PARTS:
+        torch.set_num_threads(threads)
         rate = matmul_rate()  # beside each part, since a machine's speed may change
-        records = PARTS[part](rate)
-        results[part] = {
+        records = PARTS[name].measure()
+        results[name] = {
             "matmul_gflops": round(rate / 1e9, 1),
-            "threads": torch.get_num_threads(),
+            "threads": threads,
             "machine": f"{platform.machine()}, {platform.system()}, torch {torch.__version__}",
             "records": records,
         }
-        print(f"\n## {part} (float32 matrix product: {rate / 1e9:.0f} GFLOP/s)\n\n{table(records)}")
+        print(f"\n{_table(PARTS[name], results[name])}", flush=True)
         RESULTS.parent.mkdir(exist_ok=True)
         RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+        ordered = {name: results[name] for name in PARTS if name in results}
+        RESULTS.with_suffix(".md").write_text(tables(ordered))
     return 0
 
 

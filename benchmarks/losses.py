@@ -53,7 +53,7 @@ def against_materialised(batch: int = 6144) -> list[dict[str, Any]]:
     for p in POWERS:
         fresh("fused", p, 512)  # compiles, which takes memory of its own
         ours, ours_bytes = fresh("fused", p, batch, 7)
-        theirs, theirs_bytes = fresh("materialised", p, batch, 3 if p is None else 1)
+        theirs, theirs_bytes = fresh("materialised", p, batch, 3)
         records.append(
             {"p": p, "batch": batch, "fused": ours, "materialised": theirs, "ratio": theirs / ours}
             | {"fused_bytes": ours_bytes, "materialised_bytes": theirs_bytes}
@@ -69,26 +69,3 @@ def growth(batches: tuple[int, ...] = (1024, 2048, 4096, 8192, 32768)) -> list[d
         seconds, extra = fresh("fused", 1, batch, 20 if batch < 8192 else 3)
         records.append({"batch": batch, "fused": seconds, "fused_bytes": extra})
     return records
-
-
-def main() -> None:
-    """Print both tables."""
-    print("|  p  | fused, ms | materialised, ms | ratio | fused, MB | materialised, MB |")
-    print("|-----|-----------|------------------|-------|-----------|------------------|")
-    for r in against_materialised():
-        print(
-            f"| {r['p'] or 'dot':>3} | {1e3 * r['fused']:9.1f} | {1e3 * r['materialised']:16.0f} "
-            f"| {r['ratio']:5.0f} | {r['fused_bytes'] / 1e6:9.1f} "
-            f"| {r['materialised_bytes'] / 1e6:16.0f} |"
-        )
-    print("\n| batch | fused, p = 1, ms | ns per pair | MB   |")
-    print("|-------|------------------|-------------|------|")
-    for r in growth():
-        print(
-            f"| {r['batch']:5} | {1e3 * r['fused']:16.1f} "
-            f"| {1e9 * r['fused'] / r['batch'] ** 2:11.2f} | {r['fused_bytes'] / 1e6:4.1f} |"
-        )
-
-
-if __name__ == "__main__":
-    main()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+
 from benchmarks.steps import paper_step_seconds
 from identica.studies import load
 from identica.studies.experiment import run
@@ -27,22 +29,29 @@ GOALS = [
     Goal("icml-table2", 1, 120, 5000),
     Goal("icml-table2", 2, 120, 5000),
 ]
+ROUNDED = 5e-5  # published figures have four digits
 LONG = [Goal("icml-table1", 1, 3600, 100, seeds=(0,))]
 
 
 def measure(goals: list[Goal]) -> list[dict[str, Any]]:
-    """A record for each row: scores and seconds of each seed, and the ratio to the published recipe."""
-    records = []
+    """A record for each row: scores and seconds of each seed, and the ratio to the published recipe.
+
+    Ours has one thread, as in a study; the published recipe is faster with all.
+    """
+    records, all_threads = [], torch.get_num_threads()
     for goal in goals:
+        torch.set_num_threads(all_threads)
         row = load(goal.study)[goal.row - 1]
         preset = choose("fast", row)
         published = row.published["contrastive"].mean
+        enough = published - ROUNDED
         recipe = paper_step_seconds(row) * PAPER.contrastive.steps
+        torch.set_num_threads(1)
         runs = []
         for seed in goal.seeds:
             label = f"{goal.study} row {goal.row} seed {seed}"
             result, history = run(row, "contrastive", seed, preset, progress=label)
-            reached = [r["seconds"] for r in history.records if r[row.score] >= published]
+            reached = [r["seconds"] for r in history.records if r[row.score] >= enough]
             runs.append(
                 {
                     "seed": seed,
@@ -50,7 +59,7 @@ def measure(goals: list[Goal]) -> list[dict[str, Any]]:
                     "seconds": round(result["seconds"], 1),
                     "seconds_to_published": round(reached[0], 1) if reached else None,
                     # a score that was reached must not be lost again
-                    "fell_back": bool(reached) and result["scores"][row.score] < published,
+                    "fell_back": bool(reached) and result["scores"][row.score] < enough,
                 }
             )
         slowest = max(r["seconds_to_published"] or float("inf") for r in runs)

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from benchmarks._measure import seconds
+from benchmarks._measure import matmul_rate, seconds
 from identica.process import GenerativeProcess
 from identica.studies import Row, load
 from identica.studies.experiment import make_loss, make_model, make_process
@@ -58,17 +58,23 @@ def step_seconds(row: Row, preset: Preset, steps: int = 20) -> dict[str, float]:
     return {name: round(value, 6) for name, value in parts.items()}
 
 
-def measure(rate: float) -> list[dict[str, Any]]:
-    """A record for each row: times, and the encoder's share of the matrix product's rate."""
-    records = []
-    for study, number in ROWS:
-        row = load(study)[number - 1]
-        preset = choose("fast", row)
-        times = step_seconds(row, preset)
-        share = encoder_flops(preset, row.space.dim) / times["step"] / rate
-        records.append(
-            {"study": study, "row": number, "seconds": times, "share_of_matmul": round(share, 3)}
-        )
+def measure() -> list[dict[str, Any]]:
+    """A record for each row, with one thread (as runs of a study have) and with all: times, and the
+    encoder's share of the matrix product's rate with as many threads."""
+    records, all_threads = [], torch.get_num_threads()
+    for threads in (1, all_threads):
+        torch.set_num_threads(threads)
+        rate = matmul_rate()
+        for study, number in ROWS:
+            row = load(study)[number - 1]
+            preset = choose("fast", row)
+            times = step_seconds(row, preset)
+            share = encoder_flops(preset, row.space.dim) / times["step"] / rate
+            records.append(
+                {"study": study, "row": number, "threads": threads, "seconds": times}
+                | {"matmul_gflops": round(rate / 1e9, 1), "share_of_matmul": round(share, 3)}
+            )
+    torch.set_num_threads(all_threads)
     return records
 
 

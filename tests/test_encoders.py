@@ -90,6 +90,9 @@ def test_the_convolutional_encoder_is_the_published_network_and_takes_whole_numb
     assert torch.equal(again(images), network(images))
     with pytest.raises(InputError, match="3×64×64"):
         network(images[:, :1])
+    weights, bias = network.layers[2].weight, network.layers[2].bias
+    assert weights.std().item() == pytest.approx((2 / (32 * 16)) ** 0.5, rel=0.03)
+    assert not bias.any()
 
 
 def test_a_soft_sphere_closes_in_and_goes_on_where_it_stopped():

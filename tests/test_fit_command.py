@@ -22,7 +22,8 @@ def test_codes_model_and_history_of_a_table(table, tmp_path, capsys):
     x, path = table
     out = tmp_path / "out"
     command = ["fit", str(path), "--out", str(out), "--groups", "day", "--lag", "1-2", *OPTIONS]
-    assert main(command) == 0
+    assert main([*command, "--tensorboard"]) == 0
+    assert len(list((out / "tensorboard").glob("events.*"))) == 1
     printed, err = capsys.readouterr()
     assert "fit:" in err  # the progress bar
     for name in ("codes.npy", "codes.csv", "estimator.safetensors", "metrics.jsonl"):
@@ -39,6 +40,33 @@ def test_codes_model_and_history_of_a_table(table, tmp_path, capsys):
     assert result["seed"] == 4
     assert 0 <= result["scores"]["share"] <= 1
     assert not (out / "checkpoint.safetensors").exists()
+
+
+def test_a_page_says_how_far_to_trust_the_codes(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    x = rng.uniform(size=(200, 2))
+    unrelated = rng.uniform(size=(200, 2))
+    np.savez(tmp_path / "pairs.npz", x=x, other=unrelated)
+    out = tmp_path / "out"
+    command = ["fit", str(tmp_path / "pairs.npz"), "--positives", "other", "--out", str(out)]
+    assert main([*command, *OPTIONS]) == 0
+    printed = capsys.readouterr().out
+    assert f"diagnosis: {out / 'diagnosis.html'}" in printed
+    assert "Verdict: do not trust." in printed
+    assert "Do not trust" in (out / "diagnosis.html").read_text(encoding="utf-8")
+    assert json.loads((out / "diagnosis.json").read_text())["verdict"] == "do not trust"
+    assert json.loads((out / "result.json").read_text())["verdict"] == "do not trust"
+
+
+def test_few_pairs_are_fitted_but_not_judged(table, tmp_path, capsys):
+    _, path = table
+    out = tmp_path / "out"
+    assert main(["fit", str(path), "--out", str(out), *OPTIONS]) == 0
+    assert "diagnosis: none\nX must hold at least 100 pairs" in capsys.readouterr().out
+    assert not (out / "diagnosis.html").exists()
+    silent = tmp_path / "silent"
+    assert main(["fit", str(path), "--out", str(silent), "--no-diagnosis", *OPTIONS]) == 0
+    assert "diagnosis" not in capsys.readouterr().out
 
 
 def test_a_finished_fit_is_not_done_again_and_another_one_is_refused(

@@ -125,11 +125,23 @@ def test_the_estimator_keeps_the_choice(tmp_path):
     assert not hasattr(ica.set_params(space="box").fit(x), "selection_")
 
 
+@pytest.mark.parametrize(
+    ("steps", "short"), [(3, 3), (300, 300), (1000, 400), (2000, 400), (5000, 1000)]
+)
+def test_candidates_get_a_fifth_of_the_steps_but_not_too_few(steps, short):
+    x = np.random.default_rng(0).normal(size=(60, 2))
+    ica = ContrastiveICA(2, conditional="auto", steps=steps, batch=16)
+    sample, _ = ica._pairs(x, None, None, None, reset=True)
+    ica._shape = (2,)
+    assert ica._short(sample).steps == short
+
+
 def test_a_killed_selection_goes_on(tmp_path, monkeypatch):
     """Candidates that are done are found again: only the others are trained."""
     from identica import training
 
     x = np.random.default_rng(0).normal(size=(60, 2)).cumsum(axis=0)
+    monkeypatch.setattr("identica.estimator.SHORTEST", 2)
     ica = ContrastiveICA(2, conditional="auto", steps=10, batch=16, folder=tmp_path)
     calls, forward = 0, training.Contrastive.forward
 

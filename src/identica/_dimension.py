@@ -16,7 +16,6 @@ Rows = NDArray[np.int64]
 TREE = 4096  # codes whose neighbours are looked up
 LANDMARKS = 400  # of the regression of observations on codes
 WIDTHS = 2.0, 1.0, 0.5  # of its kernel, in standard deviations of the codes
-RELATED = 0.1  # correlation from which what is left of observations is no noise
 
 
 def varying(h: Matrix) -> NDArray[np.bool_]:
@@ -104,11 +103,13 @@ def missed(
 ) -> tuple[float, float]:
     """What the codes do not tell of the observations though pairs share it, and what they tell.
 
-    Observations are whitened and regressed on the codes, not linearly, with one half of the pairs;
-    in the other half, what is left of both members of a pair should be unrelated. The first number is
-    the share of variance that is left in the direction in which they share most of it, and 0 if
-    they share nothing. The second is the share of all variance that the codes tell; what pairs do
-    not share (noise) may well be left out.
+    Observations are whitened and regressed on the codes, not linearly, with one half of the pairs.
+    In the other half, what is left of an observation is compared with what is left of its positive,
+    and of a stranger: the other positive whose code is nearest. Whatever depends on the codes alone,
+    however roughly, is shared with that stranger as well; a factor that is missing from the codes is shared
+    with the positive only. The first number is the share of variance that positives share and
+    strangers do not, in the direction in which it is greatest. The second is the share of all variance
+    that the codes tell; what pairs do not share (noise) may well be left out.
 
     Args:
         x, x_pos: observations, N×d.
@@ -119,13 +120,31 @@ def missed(
     seen = _whitened_alike(x, x_pos)
     rests = [_unexplained(seen, (h, h_pos), fit, score, w, random_state) for w in WIDTHS]
     left, left_pos = min(rests, key=lambda rest: float(np.square(rest).mean()))
-    cross = left.T @ left_pos / len(score)
     both = (left.T @ left + left_pos.T @ left_pos) / (2 * len(score))
-    shared, directions = np.linalg.eigh((cross + cross.T) / 2)
+    rows, strangers = _near_strangers(h[score], h_pos[score])
+    beyond = left[rows].T @ (left_pos[rows] - left_pos[strangers]) / len(rows)
+    shared, directions = np.linalg.eigh((beyond + beyond.T) / 2)
     most, direction = float(shared[-1]), directions[:, -1]
-    share = min(1.0, float(direction @ both @ direction))  # of a variance of 1
-    related = most > share * max(RELATED, 4 / np.sqrt(len(score)))
-    return share if related else 0.0, 1 - float(np.trace(both)) / len(both)
+    related = most > 4 / np.sqrt(len(rows)) * float(direction @ both @ direction)
+    return min(1.0, most) if related else 0.0, 1 - float(np.trace(both)) / len(both)
+
+
+def _near_strangers(h: Matrix, h_pos: Matrix) -> tuple[Rows, Rows]:
+    """Anchors, and for each the positive of another one whose code is nearest to the anchor's.
+
+    Only anchors that have a stranger no farther than their own positive can be compared fairly; in
+    many dimensions, the quarter that comes nearest to it.
+    """
+    from scipy.spatial import cKDTree
+
+    spread = np.where(h.std(0) > 0, h.std(0), 1.0)
+    distances, found = map(np.asarray, cKDTree(h_pos / spread).query(h / spread, k=2))
+    rows = np.arange(len(h))
+    second = (found[:, 0] == rows).astype(int)
+    distance, strangers = distances[rows, second], found[rows, second]
+    excess = distance - np.linalg.norm((h_pos - h) / spread, axis=1)
+    fairest = np.argsort(excess)[: max(-(-len(h) // 4), int((excess <= 0).sum()))]
+    return fairest, np.asarray(strangers[fairest], dtype=np.int64)
 
 
 def _unexplained(

@@ -206,16 +206,29 @@ def in_box(
 ) -> None:
     """centre + scale·noise, truncated to a box: coordinates outside are drawn again."""
     rows, n = centre.shape
-    place = around(centre, scale, table, 0.0, place, out)
+    # listed by arithmetic: of a branch for each, the processor would guess too many wrong
+    row, column, count = np.empty(rows * n, np.int32), np.empty(rows * n, np.int32), 0
     for i in range(rows):
         for d in range(n):
+            noise, place = _draw(table, place)
+            x = centre[i, d] + scale * noise
+            out[i, d] = x
+            row[count], column[count] = i, d
+            count += (x < low[d]) | (x > high[d])
+    while count:
+        left = 0
+        for k in range(count):
+            i, d = row[k], column[k]
             c, a, b = centre[i, d], low[d], high[d]
-            while not a <= out[i, d] <= b:
-                if scale > (b - a) / 2:
-                    out[i, d], place = _thinned(c, scale, table, a, b, place)
-                else:
-                    noise, place = _draw(table, place)
-                    out[i, d] = c + scale * noise
+            if scale > (b - a) / 2:
+                x, place = _thinned(c, scale, table, a, b, place)
+            else:
+                noise, place = _draw(table, place)
+                x = c + scale * noise
+            out[i, d] = x
+            row[left], column[left] = i, d
+            left += (x < a) | (x > b)
+        count = left
 
 
 @compiled
@@ -272,6 +285,17 @@ def _place(generator: torch.Generator) -> Any:
     return np.uint64(torch.randint(1 << 62, (1,), generator=generator).item())
 
 
+@lru_cache(maxsize=128)
+def _walls(box: Box, dtype: np.dtype[Any]) -> tuple[Array, Array]:
+    """The bounds of a box, a hair inside where the data type has no such number, so that rounding
+    leaves no draw outside."""
+    low, high = (bound.contiguous().numpy() for bound in box.bounds())
+    a, b = low.astype(dtype), high.astype(dtype)
+    a = np.where(a < low, np.nextafter(a, b), a)
+    b = np.where(b > high, np.nextafter(b, a), b)
+    return a.astype(float), b.astype(float)
+
+
 def coordinatewise(
     beta: float, scale: float, space: Space, centre: Tensor, generator: torch.Generator
 ) -> Tensor:
@@ -279,7 +303,7 @@ def coordinatewise(
     rows, table, place = _rows(centre), power_table(float(beta)), _place(generator)
     out = np.empty_like(rows)
     if isinstance(space, Box):
-        low, high = (bound.contiguous().numpy() for bound in space.bounds())
+        low, high = _walls(space, rows.dtype)
         in_box(rows, scale, table, low, high, place, out)
     else:
         radius = space.radius if isinstance(space, Sphere) else 0.0

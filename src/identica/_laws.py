@@ -15,6 +15,9 @@ Matrix = NDArray[np.float64]
 SHAPES = np.geomspace(0.3, 12.0, 60)  # β that are tried
 WALL = 3.0  # spreads from a wall within which it is felt
 INSIDE = 100  # differences away from walls that are enough for a fit
+STREAM = 7_215_803  # where the seeds of simulations begin
+ON_SURFACE = 0.3  # of the variation that distances from the centre have in shuffled codes
+COVERED = 0.1  # distance of distribution functions from uniform
 TAIL = 1e-3  # share of the codes at either end that their range leaves out
 
 
@@ -171,7 +174,8 @@ def simulated(
 
     from identica.families import GeneralizedNormal, VonMisesFisher
 
-    source = torch.Generator().manual_seed(random_state)
+    # a stream of its own: data made from the same seed would be related to these draws
+    source = torch.Generator().manual_seed(STREAM + random_state)
     if isinstance(space, Sphere):
         assert isinstance(law, float)
         sphere = Sphere(space.dim)
@@ -226,7 +230,7 @@ def position_dependence(
     products = real[:, first] * real[:, second] - flat[:, first] * flat[:, second]
     weight = np.where(first == second, 1.0, 2.0)
     half = np.random.default_rng(random_state).permutation(len(h)) % 2 == 0
-    fields = [place @ np.linalg.lstsq(place[part], products[part])[0] for part in (half, ~half)]
+    fields = [place @ _least_squares(place[part], products[part]) for part in (half, ~half)]
     one, other = (field - field.mean(0) for field in fields)
     return float(np.sqrt(max(0.0, float((one * other).mean(0) @ weight) / (4 * n))))
 
@@ -240,7 +244,12 @@ def _quadratic(columns: Matrix) -> Matrix:
 
 
 def _residual(features: Matrix, target: Matrix) -> Matrix:
-    return np.asarray(target - features @ np.linalg.lstsq(features, target)[0])
+    return np.asarray(target - features @ _least_squares(features, target))
+
+
+def _least_squares(features: Matrix, target: Matrix) -> Matrix:
+    """Weights of least squares; on a sphere the squares add up to a constant, but for rounding."""
+    return np.asarray(np.linalg.lstsq(features, target, rcond=1e-5)[0])
 
 
 # --- how codes fill their space ---------------------------------------------------------------------
@@ -264,6 +273,45 @@ def uniform_distances(h: Matrix, space: Space) -> Matrix:
     above = (steps[1:, None] - expected).max(0)
     below = (expected - steps[:-1, None]).max(0)
     return np.asarray(np.maximum(above, below))
+
+
+def as_directions(
+    h: Matrix, h_pos: Matrix, *, random_state: int = 0
+) -> tuple[Matrix, Matrix] | None:
+    """Codes (N×n) moved to the unit sphere by a linear map, if they cover an ellipsoid; else None.
+
+    The ellipsoid is the quadric q(h) = 1 of least squares. Codes lie on it if their distances from its
+    centre, in its own metric, vary little beside those of codes whose coordinates are shuffled.
+    """
+    n = h.shape[1]
+    if n < 2 or n * (n + 3) // 2 > len(h) // 4 or (h.std(0) == 0).any():
+        return None
+    centre, scale = h.mean(0), h.std(0)
+    y, y_pos = ((part - centre) / scale for part in (h, h_pos))
+    first, second = np.triu_indices(n)
+    features = np.hstack([y[:, first] * y[:, second], y])
+    quadric = _least_squares(features, np.ones((len(y), 1))).ravel()
+    form = np.zeros((n, n))
+    form[first, second] = quadric[: len(first)] / 2
+    form += form.T
+    values, vectors = np.linalg.eigh(form)
+    if values[0] <= 1e-3 * values[-1]:  # a quadric of another kind
+        return None
+    middle = np.linalg.solve(form, -quadric[len(first) :] / 2)
+    found, found_pos = ((part - middle) @ (vectors * np.sqrt(values)) for part in (y, y_pos))
+    shuffled = np.random.default_rng(random_state).permuted(found, axis=0)
+    real, loose = (_variation(np.linalg.norm(part, axis=1)) for part in (found, shuffled))
+    if real > ON_SURFACE * loose:
+        return None
+    found, found_pos = (
+        part / np.linalg.norm(part, axis=1, keepdims=True) for part in (found, found_pos)
+    )
+    covers = float(uniform_distances(found, Sphere(n)).max()) < COVERED
+    return (found, found_pos) if covers else None
+
+
+def _variation(values: Matrix) -> float:
+    return float(values.std() / values.mean())
 
 
 def distance_of_laws(a: Matrix, b: Matrix) -> float:

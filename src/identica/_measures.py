@@ -7,20 +7,19 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from identica import _dimension, _laws
-from identica._check import as_matrix, same_rows
 from identica._dimension import Intrinsic
 from identica._laws import Law
 from identica.families import Family, Joint
-from identica.metrics import agreement, correlation_matrix, linear_r2_per_factor, match, procrustes
+from identica.metrics import agreement
 from identica.metrics._columns import standardised
 from identica.spaces import Box, Product, Space, Sphere
-from identica.theory import distance_from_uniform, isometry
+from identica.theory import distance_from_uniform
 
 Matrix = NDArray[np.float64]
 
@@ -133,26 +132,6 @@ class Laws:
     bend: float
     uniform: Matrix
     energy: float | None
-
-
-@dataclass(frozen=True)
-class Truth:
-    """Codes beside the true factors: R² and correlation of each factor, and what is made of them."""
-
-    r2: Matrix
-    correlations: Matrix
-    columns: list[int]
-    procrustes: float
-    isometry: float
-    matrix: Matrix
-
-    @property
-    def mean_r2(self) -> float:
-        return float(self.r2.mean())
-
-    @property
-    def mcc(self) -> float:
-        return float(np.abs(self.correlations).mean())
 
 
 # --- taking them ------------------------------------------------------------------------------------
@@ -288,7 +267,7 @@ def _part_laws(h: Matrix, h_pos: Matrix, space: Space, family: Family, random_st
             _ratio(spread),
             _laws.position_dependence(h, h_pos, space, kappa, random_state=random_state),
             uniform,
-            distance_from_uniform(h, space, random_state=random_state),
+            distance_from_uniform(h, space, random_state=_laws.STREAM + random_state),
         )
     differences = _laws.inner_differences(h, h_pos, space)
     found = _laws.code_laws(differences, random_state=random_state)
@@ -302,7 +281,9 @@ def _part_laws(h: Matrix, h_pos: Matrix, space: Space, family: Family, random_st
     if isinstance(space, Box):
         low, high = _laws.own_range(filling)
         filling = (filling - low) / np.where(high > low, high - low, 1.0)
-        energy = distance_from_uniform(filling, Box(space.dim), random_state=random_state)
+        energy = distance_from_uniform(
+            filling, Box(space.dim), random_state=_laws.STREAM + random_state
+        )
     return Laws(
         found,
         None,
@@ -324,18 +305,3 @@ def _parts(space: Space) -> list[tuple[Space, slice]]:
     spaces = space.spaces if isinstance(space, Product) else (space,)
     ends = np.cumsum([part.dim for part in spaces])
     return [(part, slice(end - part.dim, end)) for part, end in zip(spaces, ends, strict=True)]
-
-
-def truth(z: Any, h: Any) -> Truth:
-    """Codes h (N×n) beside the true factors z (N×d)."""
-    z, h = as_matrix("Z", z, rows=4), as_matrix("h", h, rows=4)
-    same_rows(Z=z, h=h)
-    columns, correlations = match(z, h)
-    return Truth(
-        linear_r2_per_factor(z, h),
-        correlations,
-        columns.tolist(),
-        procrustes(z, h).error,
-        isometry(z, h),
-        correlation_matrix(z, h),
-    )

@@ -13,7 +13,12 @@ from identica import __version__, fit_command
 from identica._check import InputError
 
 # the modules that add the commands of each data set
-DATA_SETS: dict[str, str] = {"3dident": "threedident", "kitti-masks": "kitti_masks"}
+DATA_SETS: dict[str, str] = {
+    "3dident": "threedident",
+    "dsprites": "dsprites",
+    "kitti-masks": "kitti_masks",
+    "natural-sprites": "natural_sprites",
+}
 
 
 class Parser(argparse.ArgumentParser):
@@ -59,7 +64,7 @@ def parser() -> Parser:
     reproduce.add_argument(
         "study",
         metavar="STUDY",
-        help="icml-table1, icml-table2, icml-table4, workshop-table1, workshop-table5 or theorem1",
+        help="icml-table1, icml-table2, icml-table4, workshop-table1 to workshop-table5 or theorem1",
     )
     reproduce.add_argument("--rows", metavar="1,3", help="rows such as 1,3 or 1-4 (default: all)")
     reproduce.add_argument("--seeds", metavar="0,1", help="seeds such as 0,1 (default: 0-4)")

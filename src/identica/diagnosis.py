@@ -13,16 +13,18 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from identica import _measures
+from identica import _laws, _measures
 from identica._check import InputError, as_matrix, count, same_rows
-from identica._measures import Axes, Codes, Dimensions, Laws, Restarts, Score, Truth
+from identica._measures import Axes, Codes, Dimensions, Laws, Restarts, Score
 from identica._random import as_generator
+from identica._truth import Truth
+from identica._truth import truth as beside_truth
 from identica._verdicts import Finding, find, verdict
 from identica.families import Family
 from identica.fitting import Fit, calibrate, encode, log_likelihood
 from identica.pairing import ArrayPairs, Batch, PairSampler, rows_of
 from identica.process import Labelled
-from identica.spaces import Space
+from identica.spaces import Box, Euclidean, Space, Sphere
 
 Matrix = NDArray[np.float64]
 
@@ -52,8 +54,9 @@ def codes_from(h: Any, h_pos: Any, conditional: Family) -> Codes:
     anchor, positive = as_matrix("h", h), as_matrix("h_pos", h_pos)
     if anchor.shape != positive.shape:
         raise InputError(f"h_pos must have the shape of h, {anchor.shape}, got {positive.shape}")
-    pair = torch.from_numpy(anchor), torch.from_numpy(positive)
-    return _scored(pair, pair, conditional, calibrate(conditional, *pair))
+    pair = torch.from_numpy(anchor).float(), torch.from_numpy(positive).float()
+    found = _scored(pair, pair, conditional, calibrate(conditional, *pair))
+    return found._replace(h=anchor, h_pos=positive)
 
 
 def _scored(
@@ -83,8 +86,8 @@ class Diagnosis:
     """What `diagnose` found.
 
     Attributes:
-        verdict: "recovered up to permutation and scale", "recovered up to a linear map" or "do not
-            trust".
+        verdict: "recovered up to permutation and scale", "recovered up to a linear map", "uncertain"
+            or "do not trust".
         findings: what it rests on, the gravest first.
         space, conditional: what the model assumes.
         score, restarts, axes, dimensions, laws, truth: the numbers.
@@ -186,7 +189,7 @@ def diagnose(
     truth = None
     if labelled is not None:
         device = next(fits[0].model.parameters()).device
-        truth = _measures.truth(labelled.z, encode(fits[0].model, labelled.x.to(device)))
+        truth = beside_truth(labelled.z, encode(fits[0].model, labelled.x.to(device)))
     rows = pairs.x.ndim == 2
     return diagnose_codes(
         codes,
@@ -226,16 +229,24 @@ def diagnose_codes(
     seen = None
     if observations is not None:
         seen = as_matrix("x", observations.x), as_matrix("x_pos", observations.x_pos)
+    # factors that are directions may be found by a model that knows of none, as points of an ellipsoid
+    directions = None
+    if isinstance(space, (Box, Euclidean)):
+        directions = _laws.as_directions(h, h_pos, random_state=random_state)
+    (y, y_pos), filled = (h, h_pos), space
+    if directions is not None:
+        (y, y_pos), filled = directions, Sphere(space.dim)
     numbers: dict[str, Any] = {
         "score": _measures.score(codes[1:]),
         "restarts": _measures.restarts([code.h for code in codes]),
         "axes": _measures.axes(h, h_pos, random_state),
-        "dimensions": _measures.dimensions(h, h_pos, space, seen, random_state),
-        "laws": _measures.laws(h, h_pos, space, conditional, random_state),
+        "dimensions": _measures.dimensions(y, y_pos, filled, seen, random_state),
+        "laws": _measures.laws(y, y_pos, filled, conditional, random_state),
         "truth": truth,
     }
     findings = find(
         space=space,
+        filled=filled,
         conditional=conditional,
         learn_precision=learn_precision,
         pairs=len(h),

@@ -58,7 +58,7 @@ class ConvEncoder(nn.Module):
         n_out: code dimensions n.
         channels: C.
         scale: what whole numbers are divided by.
-        seed: makes the initial weights, U(±1/√fan-in) as in torch's own layers.
+        seed: makes the initial weights, N(0, 2/fan-in) as published, with which ReLUs keep the scale.
 
     >>> ConvEncoder(10)(torch.zeros(2, 64, 64)).shape
     torch.Size([2, 10])
@@ -70,10 +70,12 @@ class ConvEncoder(nn.Module):
         widths = [self.channels, 32, 32, 64, 64]
         self.layers = nn.Sequential()
         for fan_in, fan_out in pairwise(widths):
-            self.layers.extend([skip_init(nn.Conv2d, fan_in, fan_out, 4, 2, 1), nn.ReLU()])
-        self.layers.extend([skip_init(nn.Conv2d, 64, 256, 4), nn.ReLU(), nn.Flatten()])
+            self.layers.extend(
+                [skip_init(nn.Conv2d, fan_in, fan_out, 4, 2, 1), nn.ReLU(inplace=True)]
+            )
+        self.layers.extend([skip_init(nn.Conv2d, 64, 256, 4), nn.ReLU(inplace=True), nn.Flatten()])
         self.layers.append(skip_init(nn.Linear, 256, count("n_out", n_out)))
-        initialise(self, seed)
+        initialise(self, seed, relu=True)
         self.layers.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def forward(self, x: Tensor) -> Tensor:
@@ -88,15 +90,27 @@ class ConvEncoder(nn.Module):
         return self.layers(x.contiguous(memory_format=torch.channels_last))
 
 
-def initialise(network: nn.Module, seed: int) -> None:
-    """Draw all weights and biases of linear and convolutional layers anew, U(±1/√fan-in), from a
-    seed alone (with `skip_init`, making the layers draws nothing)."""
+def initialise(network: nn.Module, seed: int, *, relu: bool = False) -> None:
+    """Draw all weights and biases of linear and convolutional layers anew from a seed alone (with
+    `skip_init`, making the layers draws nothing).
+
+    They are U(±1/√fan-in) as in torch's own layers, or N(0, 2/fan-in) with biases of 0 for networks
+    of ReLUs (He et al., "Delving deep into rectifiers", ICCV 2015).
+    """
     generator = as_generator(seed)
     for layer in network.modules():
-        if isinstance(layer, nn.Linear | nn.Conv2d | nn.ConvTranspose2d):
-            bound = 1 / math.sqrt(layer.weight[0].numel())
-            for parameter in layer.parameters():
-                nn.init.uniform_(parameter, -bound, bound, generator=generator)
+        if not isinstance(layer, nn.Linear | nn.Conv2d | nn.ConvTranspose2d):
+            continue
+        fan_in = layer.weight[0].numel()
+        if relu:
+            nn.init.normal_(layer.weight, std=math.sqrt(2 / fan_in), generator=generator)
+            if layer.bias is not None:
+                nn.init.zeros_(layer.bias)
+            continue
+        for parameter in layer.parameters():
+            nn.init.uniform_(
+                parameter, -1 / math.sqrt(fan_in), 1 / math.sqrt(fan_in), generator=generator
+            )
 
 
 class Head(nn.Module):

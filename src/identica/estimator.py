@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 
 SCORED = 4096  # pairs by which a model is scored
+SHORTEST = 400  # steps after which families can be told apart
 
 
 class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -57,11 +58,12 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         learn_precision: learn how much each factor varies within pairs, instead of one scale for
             all. On a sphere "normal" then takes the place of "vmf".
         steps, batch, lr, optimizer: of the training, see `Training`. By default 3,000 steps (4,000
-            in a box) of 1,024 pairs with SOAP at 1e-2; for images 1,000 of 64 with Adam at 1e-3.
+            in a box) of 1,024 pairs with SOAP at 1e-2; for images 600 of 32 at 2e-3.
         device: where to train.
         random_state: a seed, or a NumPy generator to draw one from; None for another one each time.
         progress: show a progress bar on stderr.
         folder: where to keep checkpoints, so that a killed `fit` goes on; none by default.
+        tensorboard: write the history for TensorBoard as well, to folder/tensorboard.
 
     Attributes:
         model_: the fitted `ContrastiveModel`, from raw observations to codes.
@@ -94,6 +96,7 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         random_state: Any = 0,
         progress: bool = False,
         folder: str | Path | None = None,
+        tensorboard: bool = False,
     ) -> None:
         self.n_components = n_components
         self.space = space
@@ -108,6 +111,7 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self.random_state = random_state
         self.progress = progress
         self.folder = folder
+        self.tensorboard = tensorboard
 
     def fit(self, X: Any, X_pos: Any = None, *, lag: Any = None, groups: Any = None) -> Self:
         """Train on pairs.
@@ -158,6 +162,7 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
                 seed=seed,
                 out=folder,
                 progress="fit" if self.progress else None,
+                tensorboard=self.tensorboard,
             )
         )
         return self
@@ -248,7 +253,8 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def _restart(self, sample: pairing.PairSampler, seed: int) -> fitting.Fit:
         """The fitted model once more, from random weights."""
         space, encoder = self.model_.space, self._start(sample, seed)()
-        initialise(encoder, seed)  # a network of one's own would begin where it began before
+        if self.network is not None:  # one's own would begin where it began before
+            initialise(encoder, seed)
         return fitting.fit(
             sample,
             encoder,
@@ -270,7 +276,7 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         check_is_fitted(self, "model_")
         parameters = {name: to_plain(value) for name, value in self.get_params().items()}
         parameters["network"] = None
-        parameters["folder"] = None
+        parameters |= {"folder": None, "tensorboard": False}
         if not isinstance(self.random_state, (int, np.integer)):
             parameters["random_state"] = None
         fitted: dict[str, Any] = {
@@ -431,9 +437,10 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return replace(training, score_every=every, checkpoint_every=min(250, every))
 
     def _short(self, sample: pairing.PairSampler) -> Training:
-        """A training long enough to tell candidates apart."""
+        """A training long enough to tell candidates apart, though never longer than the whole."""
         usual = self._training(sample, Euclidean(1))
-        return replace(usual, steps=max(1, usual.steps // 5), batch=min(usual.batch, 512))
+        steps = min(usual.steps, max(SHORTEST, usual.steps // 5))
+        return replace(usual, steps=steps, batch=min(usual.batch, 512))
 
     @property
     def _n_features_out(self) -> int:

@@ -14,13 +14,15 @@ if TYPE_CHECKING:
     from identica.own_data import Observations
 
 CODES, TABLE, ESTIMATOR = "codes.npy", "codes.csv", "estimator.safetensors"
+PAGE, DIAGNOSIS = "diagnosis.html", "diagnosis.json"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     parser.description = (
         "Fit an encoder to pairs of observations and write their codes. Rows of one sequence are "
-        "paired with later ones, unless positives are given. A killed fit goes on when called again."
+        "paired with later ones, unless positives are given. Then fit once more, from another start, and "
+        "say how far the codes can be trusted. A killed fit goes on when called again."
     )
     add = parser.add_argument
     add("data", type=Path, metavar="DATA", help="observations: .npy, .npz, .csv or .parquet")
@@ -29,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=Path,
         default=Path("identica-fit"),
         metavar="DIR",
-        help="folder for codes, model and history (default: %(default)s)",
+        help="folder for codes, model, history and diagnosis (default: %(default)s)",
     )
     add("--components", type=int, metavar="N", help="number of codes (default: as many as columns)")
     add(
@@ -56,6 +58,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--array", metavar="NAME", help="observations in an npz of several arrays (default: x)")
     add("--precision", action="store_true", help="learn a precision for each factor")
     add("--steps", type=int, metavar="N", help="length of the training (default: by the space)")
+    add("--tensorboard", action="store_true", help="write the history for TensorBoard as well")
+    add("--no-diagnosis", action="store_true", help="do not fit once more to judge the codes")
     add("--seed", type=int, default=0, metavar="N", help="makes everything random (default: 0)")
     parser.set_defaults(run=run)
 
@@ -82,14 +86,17 @@ def run(args: argparse.Namespace) -> int:
         "positives": args.positives,
         "groups": args.groups,
         "lag": _lag(args.lag),
+        "diagnosis": not args.no_diagnosis,
         "estimator": parameters,
     }
     runs.open_run(args.out, config)
-    ica = ContrastiveICA(**parameters, progress=True, folder=args.out)
+    ica = ContrastiveICA(**parameters, progress=True, folder=args.out, tensorboard=args.tensorboard)
+
+    def work(folder: Path) -> dict[str, Any]:
+        return fit_into(folder, ica, found, _lag(args.lag), judged=not args.no_diagnosis)
+
     try:
-        result = runs.execute(
-            args.out, config, lambda folder: fit_into(folder, ica, found, _lag(args.lag))
-        )
+        result = runs.execute(args.out, config, work)
     except InputError:
         if not (
             args.out / runs.CHECKPOINT
@@ -104,11 +111,17 @@ def run(args: argparse.Namespace) -> int:
     if "selection" in result:
         print(result["selection"]["words"])
     print(f"score: {result['bits']:.3f} bits of {result['possible_bits']:.3f} possible")
+    if "diagnosis" in result:
+        print(f"diagnosis: {args.out / PAGE}" if result["verdict"] else "diagnosis: none")
+        print(result["diagnosis"])
     return 0
 
 
-def fit_into(folder: Path, ica: ContrastiveICA, data: Observations, lag: Any) -> dict[str, Any]:
-    """Fit an estimator to what a file held, and write codes and model; what result.json says."""
+def fit_into(
+    folder: Path, ica: ContrastiveICA, data: Observations, lag: Any, *, judged: bool = True
+) -> dict[str, Any]:
+    """Fit an estimator to what a file held, and write codes, model and diagnosis; what result.json
+    says."""
     import math
 
     import numpy as np
@@ -136,7 +149,26 @@ def fit_into(folder: Path, ica: ContrastiveICA, data: Observations, lag: Any) ->
     }
     if hasattr(ica, "selection_"):
         result["selection"] = {"words": str(ica.selection_), "table": ica.selection_.table}
+    if judged:
+        result.update(diagnose_into(folder, ica, data.x, where))
     return result
+
+
+def diagnose_into(
+    folder: Path, ica: ContrastiveICA, x: Any, where: dict[str, Any]
+) -> dict[str, Any]:
+    """Write the diagnosis of a fitted estimator as a page and as JSON; its verdict and its words."""
+    from identica._files import replacing
+    from identica.report.diagnosis import write_diagnosis_page
+
+    try:
+        found = ica.diagnose(x, **where)
+    except InputError as error:  # what was fit to be fitted may be too little to be judged
+        return {"verdict": None, "diagnosis": str(error)}
+    write_diagnosis_page(folder / PAGE, found)
+    with replacing(folder / DIAGNOSIS) as temporary:
+        temporary.write_text(found.to_json(), encoding="utf-8")
+    return {"verdict": found.verdict, "diagnosis": str(found)}
 
 
 def _lag(text: str | None) -> int | tuple[int, int] | None:

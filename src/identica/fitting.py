@@ -183,6 +183,7 @@ def fit(
     seed: int = 0,
     out: Path | None = None,
     progress: str | None = None,
+    tensorboard: bool = False,
 ) -> Fit:
     """Train an encoder on pairs, so that the codes in `space` follow `conditional` in pairs.
 
@@ -193,6 +194,7 @@ def fit(
         encoder: as from `make_encoder`, with its statistics measured.
         learn_precision: learn a scale for each dimension.
         out: folder for checkpoints, from which a killed fit goes on.
+        tensorboard: write the history for TensorBoard as well, to out/tensorboard.
     """
     head, loss = recipe(space, conditional, training, learn_precision=learn_precision)
     model = ContrastiveModel(space, conditional, encoder, head=head)
@@ -202,7 +204,15 @@ def fit(
         x, x_pos = sample(size, generator=generator)
         return Batch(x.to(device), x_pos.to(device))
 
-    history = train(objective, draw, training, seed=seed, out=out, progress=progress)
+    history = train(
+        objective,
+        draw,
+        training,
+        seed=seed,
+        out=out,
+        progress=progress,
+        tensorboard=tensorboard,
+    )
     # the size of the codes was a means to an end: the space says what it is
     model.head = make_head(space).to(device)
     pairs = draw(JUDGED, generator=as_generator(seed, device))
@@ -214,7 +224,7 @@ def fit(
 def usual_training(shape: Shape, space: Space) -> Training:
     """How long and with what, unless told otherwise."""
     if len(shape) > 1:
-        return Training(steps=1000, batch=64, lr=1e-3, optimizer="adam")
+        return Training(steps=600, batch=32, lr=2e-3, warmup=20, decay=0.4)
     return Training(steps=4000 if isinstance(space, Box) else 3000)
 
 

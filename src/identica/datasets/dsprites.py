@@ -148,6 +148,11 @@ def load(path: str | Path | None = None) -> NDArray[np.uint8]:
     return _open(packed)
 
 
+def is_at_hand() -> bool:
+    """Whether the original archive is under the data root."""
+    return (data_root() / "dsprites" / ORIGINAL).is_file()
+
+
 def sample(n: int, rng: Random) -> Classes:
     """Classes (n×5) of images drawn uniformly."""
     return np.random.default_rng(rng).integers(0, SIZES, size=(count("n", n), len(SIZES)))
@@ -186,13 +191,37 @@ def pairs_lap(n: int, rng: Random, rate: float = 1.0) -> tuple[Classes, Classes]
     return anchors, pairs.lap(anchors, SIZES, rng, rate)
 
 
-def picture(rng: Random = 0, *, columns: int = 12) -> NDArray[np.uint8]:
-    """A grey picture of re-rendered images: along each row one factor runs through its values."""
+def compare(packed: NDArray[np.uint8], *, progress: bool = False) -> tuple[int, int]:
+    """How many of all images (N×512, bit-packed) differ from re-rendered ones, in how many pixels.
+
+    Args:
+        packed: As from `load`.
+        progress: Show a progress bar.
+    """
+    from tqdm import tqdm
+
+    images = pixels = 0
+    for start in tqdm(range(0, TOTAL, _CHUNK), unit="block", disable=not progress):
+        index = np.arange(start, min(start + _CHUNK, TOTAL))
+        off = (unpack(packed[index]) != render(classes_of(index))).sum(axis=(1, 2))
+        images, pixels = images + int((off > 0).sum()), pixels + int(off.sum())
+    return images, pixels
+
+
+def picture(
+    rng: Random = 0, *, columns: int = 12, packed: NDArray[np.uint8] | None = None
+) -> NDArray[np.uint8]:
+    """A grey picture of images: along each row one factor runs through its values.
+
+    They are re-rendered, or taken from `packed` ones as from `load`.
+    """
     rows = np.repeat(sample(1, rng)[:, None], count("columns", columns), axis=1)
     rows = np.repeat(rows, len(SIZES), axis=0)
     for k, size in enumerate(SIZES):
         rows[k, :, k] = np.linspace(0, size - 1, columns).round()
-    return tile(render(rows.reshape(-1, 5)).reshape(*rows.shape[:2], 64, 64).astype(bool))
+    chosen = rows.reshape(-1, 5)
+    images = render(chosen) if packed is None else unpack(packed[index_of(chosen)])
+    return tile(images.reshape(*rows.shape[:2], 64, 64).astype(bool))
 
 
 def _as_classes(latents_classes: ArrayLike) -> Classes:

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from identica._laws import inner_differences, own_range
-from identica._verdicts import DISTRUST, LINEAR, PERMUTATION
+from identica._verdicts import DISTRUST, LINEAR, PERMUTATION, UNSURE
 from identica.diagnosis import Diagnosis
 from identica.families import Joint
 from identica.report.page import write_page
@@ -21,9 +21,10 @@ from identica.report.plots import ACCENT, INK, SOFT, STYLE, inline, matrix
 MEANING = {
     PERMUTATION: "Each code is one factor, up to order, sign and scale.",
     LINEAR: "All factors are in the codes, but as a mixture: a linear map of the codes, not a code.",
+    UNSURE: "Nothing shows that the codes are wrong, but an assumption fails that would make them right.",
     DISTRUST: "The codes are not the factors, or nothing shows that they are.",
 }
-COLOUR = {PERMUTATION: "yes", LINEAR: "yes", DISTRUST: "no"}
+COLOUR = {PERMUTATION: "yes", LINEAR: "yes", UNSURE: "unsure", DISTRUST: "no"}
 PANELS = 10  # codes that are shown
 
 
@@ -48,6 +49,11 @@ def write_diagnosis_page(
             {"title": name, "source": inline(figure), "caption": caption}
             for name, figure, caption in _pictures(diagnosis)
         ],
+        laws=[
+            {"code": k + 1, "law": law}
+            for k, law in enumerate(diagnosis.laws.codes)
+            if law is not None
+        ],
         truth=None
         if truth is None
         else [
@@ -59,6 +65,7 @@ def write_diagnosis_page(
             }
             for k, column in enumerate(truth.columns)
         ],
+        scores={} if truth is None else truth.scores,
         numbers=diagnosis.to_json(),
     )
 
@@ -112,8 +119,12 @@ def score(d: Diagnosis) -> Figure:
         figure = Figure(figsize=(5.2, 1.7), layout="constrained")
         axes = figure.subplots()
         colours = [ACCENT, SOFT, INK][: len(rows)]
-        drawn = axes.barh(names, values, xerr=2 * np.array(errors), color=colours, height=0.6)
-        axes.bar_label(drawn, fmt="%.2f", padding=6)
+        spread = 2 * np.array(errors)
+        axes.barh(names, values, xerr=spread, color=colours, height=0.6)
+        for k, value in enumerate(values):  # right of the axis, where no name stands
+            place = max(0.0, value + spread[k]), k
+            text = f"{round(value, 2) + 0.0:.2f}"
+            axes.annotate(text, place, (6, 0), textcoords="offset points", va="center")
         axes.axvline(0, color=INK, lw=0.8)
         low, high = min(0.0, *values), max(0.1, *values)
         axes.set(xlim=(1.25 * low, 1.2 * high), xlabel="bits above chance")

@@ -30,6 +30,16 @@ def inline(figure: Figure, *, dpi: int = 110) -> str:
     return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
 
 
+def pixels(figure: Figure, *, dpi: int = 110) -> NDArray[np.uint8]:
+    """The figure as an image in colour, H×W×3."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    figure.set_dpi(dpi)
+    canvas: Any = FigureCanvasAgg(figure)
+    canvas.draw()
+    return np.array(canvas.buffer_rgba())[:, :, :3]
+
+
 def training_curve(
     histories: Mapping[str, Sequence[Mapping[str, float]]],
     score: str,
@@ -99,7 +109,7 @@ def matrix(values: NDArray[np.float64], xlabel: str, ylabel: str) -> Figure:
     return figure
 
 
-def sheet(picture: NDArray[np.uint8], rows: Sequence[str]) -> Figure:
+def sheet(picture: NDArray[np.uint8], rows: Sequence[str], title: str = "") -> Figure:
     """A contact sheet, grey or in colour, with a name for each row of it."""
     with rc_context(STYLE):
         height, width = picture.shape[:2]
@@ -108,7 +118,7 @@ def sheet(picture: NDArray[np.uint8], rows: Sequence[str]) -> Figure:
         axes.imshow(picture, cmap="gray", vmin=0, vmax=255)
         middles = (np.arange(len(rows)) + 0.5) * height / len(rows)
         axes.set_yticks(middles, rows)
-        axes.set(xticks=[])
+        axes.set(xticks=[], title=title)
         axes.tick_params(length=0)
         for spine in axes.spines.values():
             spine.set_visible(False)

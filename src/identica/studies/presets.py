@@ -68,7 +68,7 @@ PAPER = Preset(
 FAST = Preset(
     hidden=(128, 128, 128),
     contrastive=Training(),
-    supervised=Training(steps=600, score_every=100, checkpoint_every=200),
+    supervised=Training(steps=2000, score_every=250, checkpoint_every=250),
 )
 
 
@@ -89,7 +89,11 @@ def choose(name: str, row: Row) -> Preset:
         # positives close together hardly move a loss with the temperature 1: start near their own
         if isinstance(row.conditional, VonMisesFisher):
             return _long(replace(FAST, symmetric=True, tau_start=0.1), 2000)
-        return _long(replace(FAST, symmetric=True, tau_start=0.01), 3000)
+        # the narrower they are, the less the final temperature feels them (a marginal that is not
+        # uniform bends the codes in any case)
+        narrow = row.conditional.p == 2 and row.conditional.precision > 300
+        narrow = narrow and isinstance(row.marginal, Uniform)
+        return _long(replace(FAST, symmetric=True, tau_start=0.01), 6000 if narrow else 3000)
     p = row.model.p
     assert p is not None
     # only the walls of a box single out its axes: start where they are felt and grow slowly
@@ -102,8 +106,7 @@ def choose(name: str, row: Row) -> Preset:
     if p == 2:
         settled = 3000 if isinstance(row.marginal, Uniform) else 2000  # it bends all the same
         return _long(replace(preset, effective_negatives=6144 if bounded else None), settled)
-    # linear maps are found soon, the axes late
-    return _long(preset, 3000 if row.score == "r2" else 4000 if bounded else 6000)
+    return _long(preset, 6000)  # linear maps are found soon, the axes late
 
 
 def _long(preset: Preset, steps: int, batch: int = 1024) -> Preset:

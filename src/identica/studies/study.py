@@ -14,7 +14,16 @@ from identica._check import InputError, count
 from identica.runs import run_name
 
 Tick = Callable[[int, int], None]  # told the step and the number of steps
-SCORES = {"r2": "R²", "mcc": "MCC"}  # as tables print them
+SCORES = {  # as tables print them
+    "r2": "R²",
+    "mcc": "MCC",
+    "beta_vae": "BetaVAE",
+    "factor_vae": "FactorVAE",
+    "mig": "MIG",
+    "dci": "DCI",
+    "modularity": "Modularity",
+    "sap": "SAP",
+}
 
 
 class Figure(Protocol):
@@ -45,7 +54,10 @@ class Target(NamedTuple):
 
 
 class Ours(NamedTuple):
-    """Our figure: mean and standard deviation over seeds, and the standard error of the mean."""
+    """Our figure: mean and standard deviation over seeds, and the standard error of the mean.
+
+    Of a study whose summary is the median: median, and mean absolute deviation from it.
+    """
 
     mean: float
     std: float
@@ -103,6 +115,7 @@ class Study(ABC, Generic[R]):
     """
 
     unit = "%"
+    summary = "mean"  # or "median": what the seeds of a score come down to, as published
     side_by_side = True  # whether every column of figures has a published one beside it
     legend = "In %, mean ± standard deviation over seeds (how many)."
     within = (

@@ -86,12 +86,15 @@ def collect(folder: Path, study: Study[Any]) -> list[Entry]:
             if found:
                 results = [run.result for run in found]
                 seconds = float(np.mean([result["seconds"] for result in results]))
-                entries.append(Entry(row, target, pooled(results, target.score), seconds, found))
+                ours = pooled(results, target.score, study.summary)
+                entries.append(Entry(row, target, ours, seconds, found))
     return entries
 
 
-def pooled(results: Sequence[Mapping[str, Any]], score: str) -> Ours:
+def pooled(results: Sequence[Mapping[str, Any]], score: str, summary: str = "mean") -> Ours:
     """Mean and standard deviation of a score over seeds, and the standard error of the mean.
+
+    With `summary="median"`, the median and the mean absolute deviation from it instead.
 
     >>> pooled([{"scores": {"r2": 0.75}}, {"scores": {"r2": 1.0}}], "r2")
     Ours(mean=0.875, std=0.1767..., seeds=2, error=0.12...)
@@ -101,11 +104,15 @@ def pooled(results: Sequence[Mapping[str, Any]], score: str) -> Ours:
     std = float(np.std(values, ddof=1)) if n > 1 else 0.0
     own = [result.get("errors", {}).get(score) for result in results]  # if runs know theirs
     error = std / math.sqrt(n) if None in own else math.sqrt(sum(e**2 for e in own)) / n
+    if summary == "median":
+        middle = float(np.median(values))
+        return Ours(middle, float(np.abs(np.subtract(values, middle)).mean()), n, error)
     return Ours(float(np.mean(values)), std, n, error)
 
 
 def records(study: Study[Any], entries: Sequence[Entry]) -> list[dict[str, Any]]:
-    """The content of table.json; figures that are not in [0, 1] come with their unit and error."""
+    """The content of table.json; figures that are not in [0, 1] come with their unit and error,
+    and those that are not means with the word for what they are."""
     found = []
     for row, target, ours, seconds, _ in entries:
         known = target.published
@@ -120,6 +127,8 @@ def records(study: Study[Any], entries: Sequence[Entry]) -> list[dict[str, Any]]
         if study.unit != "%":
             record["ours"]["error"] = ours.error
             record["unit"] = study.unit
+        if study.summary != "mean":
+            record["summary"] = study.summary
         found.append(record)
     return found
 

@@ -24,7 +24,7 @@ from identica.metrics.linear_r2 import linear_r2_per_factor
 from identica.runs import WEIGHTS
 from identica.spaces import Box, Euclidean, Sphere
 from identica.studies import threedident_run as runs
-from identica.studies.kitti import walks
+from identica.studies.images import walks
 from identica.studies.study import (
     SCORES,
     Finished,

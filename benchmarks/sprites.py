@@ -1,0 +1,115 @@
+"""dSprites re-rendered: real frames bit for bit, images per second, the whole grid, pairs beside steps.
+
+    python -m benchmarks.sprites        # writes results/sprites.json (a few minutes, 377 MB for a while)
+
+The frames need `dsprites/real_frames.npz` under `IDENTICA_DATA`.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import tempfile
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from benchmarks._measure import matmul_rate, seconds
+from identica.datasets import dsprites
+from identica.datasets._root import data_root
+from identica.studies import sprites_run
+from identica.studies.sprites import DSPRITES_ROWS
+from identica.training import make_optimizer
+
+RESULTS = Path(__file__).parent.parent / "results" / "sprites.json"
+FRAMES = data_root() / "dsprites" / "real_frames.npz"
+
+
+def real_frames() -> dict[str, int] | None:
+    """How many real frames are drawn bit for bit, and how many pixels are off, where at hand."""
+    if not FRAMES.is_file():
+        return None
+    with np.load(FRAMES, allow_pickle=False) as frames:
+        real, classes = dsprites.unpack(frames["images_packed"]), frames["latents_classes"]
+    off = (dsprites.render(classes) != real).sum(axis=(1, 2))
+    return {
+        "frames": len(real),
+        "bit_exact": int((off == 0).sum()),
+        "pixels_off": int(off.sum()),
+        "white_pixels": int(real.sum()),
+    }
+
+
+def rendering(n: int = 20_000) -> dict[str, float]:
+    """Images of random factors per second, on one core."""
+    wall = seconds(partial(dsprites.render, dsprites.sample(n, rng=0)))
+    return {"images": n, "images_per_second": round(n / wall)}
+
+
+def whole_grid() -> dict[str, float]:
+    """Size of and time for all 737,280 images, bit-packed in a file."""
+    with tempfile.TemporaryDirectory() as folder:
+        start = time.perf_counter()
+        packed = dsprites.grid(Path(folder) / "grid.npy")
+        wall = time.perf_counter() - start
+        size = (Path(folder) / "grid.npy").stat().st_size
+        del packed  # closes the file
+    return {"images": dsprites.TOTAL, "bytes": size, "seconds": round(wall, 1)}
+
+
+def pairs_beside_steps() -> list[dict[str, Any]]:
+    """Time to draw a batch of pairs, and to take a step of training with it, by method."""
+    records = []
+    for row in (DSPRITES_ROWS[4], DSPRITES_ROWS[7]):
+        training = sprites_run.choose("fast", row).training
+        objective, _ = sprites_run.make_objective(row, 0)
+        optimizer = make_optimizer(objective, training)
+        generator = torch.Generator().manual_seed(0)
+        sample = partial(
+            sprites_run.sampler(sprites_run.load(row)), training.batch, generator=generator
+        )
+        batch = sample()
+
+        def step(
+            objective: Any = objective, batch: Any = batch, optimizer: Any = optimizer
+        ) -> None:
+            optimizer.zero_grad()
+            objective(batch).backward()
+            optimizer.step()
+
+        drawn, trained = seconds(sample, repeat=20), seconds(step, repeat=10, warm_up=3)
+        records.append(
+            {
+                "method": row.method,
+                "pairs": training.batch,
+                "draw_ms": round(1e3 * drawn, 2),
+                "step_ms": round(1e3 * trained, 2),
+                "draw_per_step": round(drawn / trained, 4),
+            }
+        )
+    return records
+
+
+def main() -> None:
+    """Measure, print and write."""
+    found = {
+        "matmul_gflops": round(matmul_rate() / 1e9, 1),
+        "threads": torch.get_num_threads(),
+        "machine": f"{platform.machine()}, {platform.system()}, torch {torch.__version__}",
+        "real_frames": real_frames(),
+        "rendering": rendering(),
+        "grid": whole_grid(),
+        "pairs": pairs_beside_steps(),
+    }
+    text = json.dumps(found, indent=1)
+    print(text)
+    RESULTS.parent.mkdir(exist_ok=True)
+    RESULTS.write_text(text + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+"""What studies of images share: the codes of many images, and pictures of what each code means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from identica.baselines._vae import VAE
+
+Encode = Callable[[Tensor], Tensor]
+
+
+@torch.no_grad()
+def codes_of(encode: Encode, images: NDArray[np.uint8]) -> NDArray[np.float64]:
+    """Codes N×n of images N×64×64, a thousand at a time."""
+    parts = [encode(part) for part in torch.from_numpy(images).split(1000)]
+    return torch.cat(parts).double().numpy()
+
+
+def walks(
+    codes: NDArray[np.float64], columns: NDArray[np.intp], stops: int = 9
+) -> NDArray[np.intp]:
+    """For each of the columns, a typical sample and then those nearest to it in the codes as that
+    column alone moves through its quantiles, len(columns)×(1 + stops).
+
+    >>> walks(np.array([[0.0, 5.0], [1.0, 5.1], [2.0, 4.9], [1.0, 9.0]]), np.array([0]), stops=3)
+    array([[1, 0, 1, 2]])
+    """
+    start, places = _moved(codes, columns, stops)
+    rows = []
+    for wanted in places:
+        away = ((wanted[:, None] - codes[None]) ** 2).sum(axis=2)
+        rows.append([start, *away.argmin(axis=1)])
+    return np.array(rows)
+
+
+@torch.no_grad()
+def traversals(
+    vae: VAE, codes: NDArray[np.float64], columns: NDArray[np.intp], stops: int = 9
+) -> NDArray[np.uint8]:
+    """What a decoder draws as one code alone moves through its quantiles, around a typical sample.
+
+    Gives grey images of 0…255, len(columns)×stops×64×64.
+    """
+    _, places = _moved(codes, columns, stops)
+    drawn = vae.decoder(torch.from_numpy(places).float().flatten(0, 1)).sigmoid()
+    return (255 * drawn).round().byte().reshape(len(columns), stops, 64, 64).numpy()
+
+
+def _moved(
+    codes: NDArray[np.float64], columns: NDArray[np.intp], stops: int
+) -> tuple[int, NDArray[np.float64]]:
+    """A typical sample, and its codes with one column at a time at its quantiles,
+    len(columns)×stops×n."""
+    start = int(np.abs(codes - np.median(codes, axis=0)).sum(axis=1).argmin())
+    levels = np.quantile(codes[:, columns], np.linspace(0.02, 0.98, stops), axis=0)
+    places = np.tile(codes[start], (len(columns), stops, 1))
+    for place, column, values in zip(places, columns, levels.T, strict=True):
+        place[:, column] = values
+    return start, places
