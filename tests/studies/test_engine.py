@@ -29,7 +29,8 @@ def lines(folder, job, name="counted.log"):
     return (folder / job.name / name).read_text().splitlines()
 
 
-def test_every_run_is_done_once_with_its_share_of_threads(tmp_path):
+def test_every_run_is_done_once_with_its_share_of_threads(tmp_path, monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     todo = jobs(Count(1), Count(2), seeds=(0, 1))
     with engine.start("local", workers=2) as local:
         assert work.run_all(local, todo, tmp_path) == {}
@@ -39,6 +40,14 @@ def test_every_run_is_done_once_with_its_share_of_threads(tmp_path):
         assert steps == ("0", "1", "2", "3", "4")
         assert set(threads) == {str(max(1, cpu_count() // 2))}
     assert not list(tmp_path.glob(".session-*"))
+
+
+def test_a_run_has_the_threads_that_the_user_asked_for(tmp_path, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    [job] = jobs(Count(1))
+    with engine.start("local", workers=1) as local:
+        assert work.run_all(local, [job], tmp_path) == {}
+    assert {line.split()[2] for line in lines(tmp_path, job)} == {"3"}
 
 
 def test_one_worker_is_not_this_process_and_does_one_run_at_a_time(tmp_path):

@@ -80,7 +80,8 @@ def _local(workers: int | None, address: str | None) -> Iterator[Engine]:
 
     cores = cpu_count()
     width = workers or cores
-    threads = max(1, cores // width)
+    told = os.environ.get("OMP_NUM_THREADS", "")  # by a user who wants the cores for something else
+    threads = int(told) if told.isdecimal() and int(told) else max(1, cores // width)
     backend = {
         "backend": "loky",
         "inner_max_num_threads": threads,
