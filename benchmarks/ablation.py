@@ -85,7 +85,7 @@ VARIANTS = [
     *(
         box(row, f"bound from {bound:g} at rate {rate:g}", {"bound": bound, "bound_lr": rate})
         for row in (2, 3)
-        for bound, rate in ((1.0, 2e-3), (5.0, 2e-3), (5.0, 1e-2))
+        for bound, rate in ((1.0, 2e-3), (2.0, 2e-3), (5.0, 2e-3), (5.0, 1e-2))
     ),
     # normal factors without bounds, with positives as far apart as printed and as the authors' program
     # takes them if it is not told otherwise
@@ -101,6 +101,17 @@ VARIANTS = [
         for row in (11, 12)
         for conditional, seeds in ((Normal(1.0), (0,)), (Normal(0.05), (0, 1, 2)))
         for seed in seeds
+    ),
+    *(
+        Variant(
+            f"unbounded row {row}: conditional {Normal(0.05)}, weighed as 6144",
+            "icml-table1",
+            row,
+            {"effective_negatives": 6144},
+            {"steps": 4000},
+            {"conditional": Normal(0.05)},
+        )
+        for row in (11, 12)
     ),
 ]
 
