@@ -74,9 +74,17 @@ def test_the_narrowest_space_that_is_nearly_as_good_is_chosen():
 
 
 def test_a_box_must_be_filled_evenly():
-    rest = [(R, NORMAL, 5.0, 0.02), (R, LAPLACE, 4.5, 0.02)]
-    assert decide((BOX, NORMAL, 5.1, 0.14), *rest) == (BOX, NORMAL)  # the best by itself
-    assert decide((BOX, NORMAL, 4.99, 0.14), *rest) == (R, NORMAL)
+    rest = [(R, NORMAL, 5.0, 0.13), (R, LAPLACE, 4.5, 0.02)]
+    assert decide((BOX, NORMAL, 5.2, 0.14), *rest) == (BOX, NORMAL)  # the best by far
+    for bits in (5.1, 4.99):
+        assert decide((BOX, NORMAL, bits, 0.14), *rest) == (R, NORMAL)
+
+
+def test_codes_of_an_unbounded_model_may_fill_a_box():
+    rest = [(R, NORMAL, 4.6, 0.13), (R, LAPLACE, 5.0, 0.06)]
+    assert decide((BOX, LAPLACE, 4.8, 0.10), *rest) == (BOX, LAPLACE)
+    rest = [(R, NORMAL, 4.6, 0.02), (R, LAPLACE, 5.0, 0.16)]  # of another family
+    assert decide((BOX, LAPLACE, 4.8, 0.10), *rest) == (R, LAPLACE)
 
 
 def test_the_family_is_that_of_the_best():

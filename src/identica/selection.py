@@ -120,7 +120,8 @@ def select(
     a probability of the same events whatever the space, so candidates can be compared by it. The
     family is that of the best candidate. A space that holds others (R^n holds a box and a sphere) is
     never worse than they are, so the narrowest one that is nearly as good is chosen: a sphere, else a
-    box if the codes fill it evenly, as the theory of the box has it, else R^n.
+    box if codes fill one evenly (those of the box or those of R^n), as the theory of the box has it,
+    else R^n.
 
     Args:
         choices: as from `candidates`.
@@ -170,13 +171,18 @@ def select(
 def choose(choices: Sequence[Candidate], records: Sequence[dict[str, Any]]) -> int:
     """The candidate that the evidence speaks for, see `select`."""
     best = max(range(len(choices)), key=lambda k: records[k]["bits"])
-    for kind in (Sphere, Box):
-        for k, (space, family) in enumerate(choices):
-            near = records[k]["bits"] >= NEARLY * records[best]["bits"]
-            fits = kind is Sphere or (
-                family == choices[best][1] and records[k]["unevenness"] < EVEN
-            )
-            if isinstance(space, kind) and near and fits:
+    near = [record["bits"] >= NEARLY * records[best]["bits"] for record in records]
+    same = [family == choices[best][1] for _, family in choices]
+    # whether factors have bounds shows in the codes of either: those in R^n may fill a box as well
+    even = any(
+        near[k] and same[k] and records[k]["unevenness"] < EVEN
+        for k, (space, _) in enumerate(choices)
+        if isinstance(space, (Box, Euclidean))
+    )
+    for kind in (Sphere, Box, Euclidean):
+        for k, (space, _) in enumerate(choices):
+            fits = {Sphere: near[k], Box: same[k] and even, Euclidean: same[k] and near[k]}[kind]
+            if isinstance(space, kind) and fits:
                 return k
     return best
 
