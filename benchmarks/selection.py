@@ -31,6 +31,7 @@ from identica import (
     Uniform,
     VonMisesFisher,
 )
+from identica._files import write_json
 from identica.families import Family
 from identica.metrics import linear_r2, mcc
 from identica.mixing import Mixing
@@ -93,7 +94,6 @@ def run(case: Known, seed: int) -> dict[str, Any]:
     chosen = ica.selection_
     space, p = space_name(chosen.space), chosen.conditional.p
     return {
-        "unseen": case.unseen,
         "process": f"{case.space}, {case.marginal}, {case.conditional}",
         "chosen": f"{chosen.space}, {chosen.conditional}",
         "right_family": p == case.answer[1],
@@ -105,17 +105,18 @@ def run(case: Known, seed: int) -> dict[str, Any]:
     }
 
 
-def main(numbers: list[int]) -> None:
+def main(wanted: list[int]) -> None:
     done = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     for number, case in enumerate(known()):
-        if (numbers and number not in numbers) or str(number) in done:
+        if (wanted and number not in wanted) or str(number) in done:
             continue
         done[str(number)] = record = run(case, seed=number)
         RESULTS.parent.mkdir(exist_ok=True)
-        RESULTS.write_text(json.dumps(done, indent=1) + "\n")
+        write_json(RESULTS, {key: done[key] for key in sorted(done, key=int)})
         print(f"{number}: {record['process']} -> {record['chosen']}", flush=True)
     for unseen in (False, True):
-        these = [r for r in done.values() if r["unseen"] == unseen]
+        numbers = [str(k) for k, case in enumerate(known()) if case.unseen == unseen]
+        these = [done[number] for number in numbers if number in done]
         families, spaces = (sum(r[name] for r in these) for name in ("right_family", "right_space"))
         kind = "unseen" if unseen else "known"
         print(f"{kind}: right family {families}, right space {spaces} of {len(these)}")
