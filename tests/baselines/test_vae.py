@@ -13,7 +13,7 @@ from identica import ConvEncoder, InputError, Pairs, Training, train
 from identica.baselines import AdaGVAE, BetaVAE, SlowVAE
 from identica.baselines._vae import ConvDecoder, Gaussian, kl_to_standard
 from identica.baselines.ada_gvae import kl, share
-from identica.baselines.slow_vae import kl_to_laplace
+from identica.baselines.slow_vae import cross_entropy_to_laplace, entropy
 
 ALL = [BetaVAE, SlowVAE, AdaGVAE]
 
@@ -42,7 +42,9 @@ def test_divergences_are_those_of_torch():
     torch.testing.assert_close(kl(p, q), kl_divergence(normal(p), normal(q)))
     for rate in (0.5, 6.0):
         expected = kl_divergence(normal(p), Laplace(q.mean, one / rate))
-        torch.testing.assert_close(kl_to_laplace(p, q.mean, rate), expected)
+        found = cross_entropy_to_laplace(p, q.mean, rate) - entropy(p)
+        torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(entropy(p), normal(p).entropy())
 
 
 @pytest.mark.parametrize(
@@ -53,13 +55,14 @@ def test_the_transition_term_by_quadrature(mean, std, centre, rate):
     def integrand(z):
         log_q = -((z - mean) ** 2) / (2 * std**2) - math.log(std * math.sqrt(2 * math.pi))
         log_p = math.log(rate / 2) - rate * abs(z - centre)
-        return math.exp(log_q) * (log_q - log_p)
+        return -math.exp(log_q) * log_p
 
     low, high = mean - 12 * std, mean + 12 * std
     middle = [centre] if low < centre < high else None
     expected = quad(integrand, low, high, points=middle, limit=200)[0]
     q = Gaussian(torch.tensor(mean), torch.tensor(2 * math.log(std)))
-    assert float(kl_to_laplace(q, torch.tensor(centre), rate)) == pytest.approx(expected, rel=1e-5)
+    found = cross_entropy_to_laplace(q, torch.tensor(centre), rate)
+    assert float(found) == pytest.approx(expected, rel=1e-5)
 
 
 def test_shared_codes_one_by_one():
@@ -109,7 +112,9 @@ def by_hand(vae, batch, noise):
         return (vae.beta * to_prior - likelihood).mean()
     first, second = q.mean.chunk(2)
     swapped = torch.cat([second, first])
-    step = kl_divergence(normal(q), Laplace(swapped, torch.tensor(1 / vae.rate))).sum(1)
+    law = Laplace(swapped, torch.tensor(1 / vae.rate))
+    step = kl_divergence(normal(q), law) + (1 - vae.entropy) * normal(q).entropy()
+    step = step.sum(1)
     return -2 * likelihood.mean() + vae.beta * to_prior.mean() + vae.gamma * 2 * step.mean()
 
 
@@ -122,7 +127,8 @@ def test_the_objective_is_its_definition(kind):
 
 def test_the_published_weights_are_the_defaults():
     assert BetaVAE().beta == 8
-    assert (SlowVAE().beta, SlowVAE().gamma, SlowVAE().rate) == (1, 10, 6)
+    slow = SlowVAE()
+    assert (slow.beta, slow.gamma, slow.rate, slow.entropy) == (1, 10, 6, 0.5)
     assert AdaGVAE().beta == 1
 
 

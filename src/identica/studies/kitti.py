@@ -56,7 +56,7 @@ KINDS = {
 # of the terms of each objective, as published
 TERMS: dict[str, dict[str, float]] = {
     "β-VAE": {"beta": 8.0},
-    "SlowVAE": {"beta": 1.0, "gamma": 10.0, "rate": 6.0},
+    "SlowVAE": {"beta": 1.0, "gamma": 10.0, "rate": 6.0, "entropy": 0.5},
     "L_AU": {"alpha": 0.5},
     "InfoNCE": {},
 }

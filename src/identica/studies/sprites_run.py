@@ -37,7 +37,7 @@ DSPRITES = ("UNI", "LAP")
 VAES: dict[str, type[VAE]] = {"β-VAE": BetaVAE, "SlowVAE": SlowVAE, "Ada-GVAE": AdaGVAE}
 TERMS: dict[str, dict[str, float]] = {
     "β-VAE": {"beta": 8.0},
-    "SlowVAE": {"beta": 1.0, "gamma": 10.0, "rate": 6.0},
+    "SlowVAE": {"beta": 1.0, "gamma": 10.0, "rate": 6.0, "entropy": 0.5},
     "Ada-GVAE": {"beta": 1.0},
 }
 KINDS = {
