@@ -139,7 +139,9 @@ def choose(preset: str, row: KittiRow) -> Settings:
     if one_of("preset", preset, PRESETS) == "paper":
         return PAPER
     if row.kind != "contrastive":
-        return Settings(replace(FAST, steps=900, lr=3e-3, decay=0.3, score_every=150))
+        return Settings(
+            replace(FAST, steps=900, lr=1e-3, optimizer="adam", decay=0.2, score_every=150)
+        )
     return Settings(FAST, bound=20.0, bound_lr=1e-2)
 
 
