@@ -66,7 +66,7 @@ def pairs_beside_steps() -> list[dict[str, Any]]:
     records = []
     for row in (DSPRITES_ROWS[4], DSPRITES_ROWS[7]):
         training = sprites_run.choose("fast", row).training
-        objective, _ = sprites_run.make_objective(row, 0)
+        objective, _ = sprites_run.make_objective(row, 0, sprites_run.choose("fast", row).widths)
         optimizer = make_optimizer(objective, training)
         generator = torch.Generator().manual_seed(0)
         sample = partial(

@@ -177,8 +177,9 @@ def recovered(
     row: SpriteRow, run: Finished, size: int
 ) -> tuple[Sprites, nn.Module, NDArray[Any], NDArray[np.float64]]:
     """The data and the trained objective of a run, and factors and codes of images drawn anew."""
-    data = runs.load(row, runs.settings_of(run.config).original)
-    objective, encode = runs.make_objective(row, run.seed)
+    settings = runs.settings_of(run.config)
+    data = runs.load(row, settings.original)
+    objective, encode = runs.make_objective(row, run.seed, settings.widths)
     checkpoints.load_weights(run.folder / WEIGHTS, objective)
     return data, objective, *runs.encoded(data, encode, size, run.seed)
 

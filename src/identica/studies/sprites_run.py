@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -107,10 +107,12 @@ class Scoring:
 
 @dataclass(frozen=True)
 class Settings:
-    """Training, scoring, and whether dSprites are the original images rather than re-rendered."""
+    """Training, scoring, the widths of the encoder of contrastive rows (see `ConvEncoder`), and whether
+    dSprites are the original images rather than re-rendered."""
 
     training: Training
     scoring: Scoring = Scoring()
+    widths: tuple[int, ...] = (32, 32, 64, 64)
     original: bool = False
 
 
@@ -124,12 +126,17 @@ PAPER = Training(
     score_every=5000,
     checkpoint_every=500,
 )
+# Positives of sprites are far from their anchors, so each pair says little and many are needed: a small
+# encoder, which sees averages over 2×2 pixels, and large batches.
 FAST = {
-    "contrastive": Training(
-        steps=1500, batch=32, lr=1e-3, optimizer="adam", warmup=20, decay=0.5, score_every=150
+    "contrastive": Settings(
+        Training(steps=2000, batch=256, lr=5e-3, warmup=20, decay=0.7),
+        Scoring(images=20_000),
+        widths=(16, 32, 64),
     ),
-    "vae": Training(
-        steps=1500, batch=32, lr=3e-3, optimizer="soap", warmup=20, decay=0.3, score_every=150
+    "vae": Settings(
+        Training(steps=1500, batch=32, lr=1e-3, optimizer="adam", warmup=20, decay=0.2),
+        Scoring(images=20_000),
     ),
 }
 
@@ -139,10 +146,10 @@ def choose(preset: str, row: SpriteRow) -> Settings:
 
     dSprites are the original images where their archive is under IDENTICA_DATA.
     """
-    training = FAST["contrastive" if row.kind == "contrastive" else "vae"]
+    settings = FAST["contrastive" if row.kind == "contrastive" else "vae"]
     if one_of("preset", preset, PRESETS) == "paper":
-        training = PAPER
-    return Settings(training, original=row.is_dsprites and dsprites.is_at_hand())
+        settings = Settings(PAPER)
+    return replace(settings, original=row.is_dsprites and dsprites.is_at_hand())
 
 
 def data_name(row: SpriteRow, original: bool) -> str:
@@ -164,13 +171,16 @@ def describe(row: SpriteRow, seed: int, settings: Settings) -> dict[str, Any]:
         "training": asdict(settings.training),
         "scoring": asdict(settings.scoring),
     }
-    return config if row.method in VAES else config | {"space": repr(R)}
+    if row.method in VAES:
+        return config
+    return config | {"space": repr(R), "widths": list(settings.widths)}
 
 
 def settings_of(config: Mapping[str, Any]) -> Settings:
     """The settings that a run was made with, from its config.json."""
     training, scoring = Training(**config["training"]), Scoring(**config["scoring"])
-    return Settings(training, scoring, original=config["data"] == "dsprites")
+    widths = tuple(config.get("widths", Settings.widths))
+    return Settings(training, scoring, widths, original=config["data"] == "dsprites")
 
 
 # --- images -----------------------------------------------------------------------------------------
@@ -232,13 +242,15 @@ def sampler(data: Sprites) -> Sampler:
 # --- runs -------------------------------------------------------------------------------------------
 
 
-def make_objective(row: SpriteRow, seed: int) -> tuple[nn.Module, Encode]:
+def make_objective(
+    row: SpriteRow, seed: int, widths: tuple[int, ...] = Settings.widths
+) -> tuple[nn.Module, Encode]:
     """The objective of a row, untrained, and what gives the codes of images."""
     if row.method in VAES:
         make: Any = VAES[row.method]
         vae = make(CODES, scale=float(row.white), seed=seed, **row.terms)
         return vae, vae.codes
-    encoder = ConvEncoder(CODES, scale=float(row.white), seed=seed)
+    encoder = ConvEncoder(CODES, widths=widths, scale=float(row.white), seed=seed)
     model = ContrastiveModel(R, L1 if row.p == 1 else N1, encoder)
     # the anchor counts among its own negatives, as published: that fixes the scale of the codes
     return Contrastive(model, AlignUniform(row.alpha, row.p, self_negative=True)), model
@@ -289,7 +301,7 @@ def run(
 ) -> dict[str, Any]:
     """Train and score one row with one seed; the result as in result.json."""
     data = load(row, settings.original)
-    objective, encode = make_objective(row, seed)
+    objective, encode = make_objective(row, seed, settings.widths)
 
     def watch() -> dict[str, float]:
         z, h = encoded(data, encode, settings.scoring.watched, seed)
