@@ -8,7 +8,6 @@ numbers of values of dSprites, and continuous ones.
 
 from __future__ import annotations
 
-import json
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks._measure import matmul_rate, seconds
-from identica._files import write_text
+from identica._files import write_json
 from identica.datasets import dsprites
 from identica.metrics import dci, mcc, mig, modularity, sap
 
@@ -37,7 +36,7 @@ def main() -> None:
         }
         results[name] = {"seconds": spent, "all": round(sum(spent.values()), 1)}
         print(name, results[name], flush=True)
-    write_text(RESULTS, json.dumps(results, indent=1) + "\n")
+    write_json(RESULTS, results)
 
 
 if __name__ == "__main__":

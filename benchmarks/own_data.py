@@ -21,7 +21,7 @@ import numpy as np
 import torch
 
 from identica import Box, ContrastiveICA, GenerativeProcess, InvertibleMLP, Laplace, Uniform
-from identica._files import write_text
+from identica._files import write_json, write_text
 from identica.datasets import kitti_masks
 from identica.metrics import linear_r2, mcc
 
@@ -98,7 +98,7 @@ def main(names: list[str]) -> int:
             runs.append({"seed": seed, **scores, "seconds": round(time.perf_counter() - start, 1)})
             print(name, runs[-1], flush=True)
         results[name] = runs
-        write_text(RESULTS, json.dumps(results, indent=1) + "\n")
+        write_json(RESULTS, results)
         write_text(TABLE, table(results))
     return 0
 

@@ -65,8 +65,9 @@ def pairs_beside_steps() -> list[dict[str, Any]]:
     """Time to draw a batch of pairs, and to take a step of training with it, by method."""
     records = []
     for row in (DSPRITES_ROWS[4], DSPRITES_ROWS[7]):
-        training = sprites_run.choose("fast", row).training
-        objective, _ = sprites_run.make_objective(row, 0, sprites_run.choose("fast", row).widths)
+        settings = sprites_run.choose("fast", row)
+        training = settings.training
+        objective, _ = sprites_run.make_objective(row, 0, settings.widths)
         optimizer = make_optimizer(objective, training)
         generator = torch.Generator().manual_seed(0)
         sample = partial(
