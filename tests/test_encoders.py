@@ -1,6 +1,5 @@
 import pytest
 import torch
-from torch import nn
 
 from identica import (
     MLP,
@@ -64,8 +63,6 @@ def test_the_published_network():
     [
         (lambda: MLP(0, 2), "n_in"),
         (lambda: MLP(2, 2, hidden=(0,)), "hidden"),
-        (lambda: ConvEncoder(2, widths=()), "widths must be those of one to four layers, got 0"),
-        (lambda: ConvEncoder(2, widths=(8, 0)), "widths"),
         (lambda: BoxHead(Box(2), start=-1.0), "start"),
         (lambda: make_head("sphere"), "space"),
         (lambda: ContrastiveModel(Box(2), VonMisesFisher(1.0), MLP(2, 2)), "not defined"),
@@ -96,18 +93,6 @@ def test_the_convolutional_encoder_is_the_published_network_and_takes_whole_numb
     weights, bias = network.layers[2].weight, network.layers[2].bias
     assert weights.std().item() == pytest.approx((2 / (32 * 16)) ** 0.5, rel=0.03)
     assert not bias.any()
-
-
-@pytest.mark.parametrize(("widths", "side"), [((8, 16, 16), 2), ((8, 16), 4)])
-def test_a_smaller_convolutional_encoder_sees_averages_over_squares(widths, side):
-    network = ConvEncoder(5, widths=widths, seed=1)
-    images = torch.rand(3, 64, 64, generator=torch.Generator().manual_seed(0))
-    means = images.reshape(3, 64 // side, side, 64 // side, side).mean((2, 4))
-    flat = means.repeat_interleave(side, 1).repeat_interleave(side, 2)
-    torch.testing.assert_close(network(images), network(flat))
-    assert not torch.allclose(network(images), network(images.flip(1)))
-    shapes = [layer.weight.shape[0] for layer in network.layers if isinstance(layer, nn.Conv2d)]
-    assert shapes == [*widths, 256]
 
 
 def test_a_soft_sphere_closes_in_and_goes_on_where_it_stopped():

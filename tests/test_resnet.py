@@ -79,3 +79,13 @@ def test_attention_tells_where_without_losing_what():
         assert torch.allclose(before[k, :-2], after[k, :-2], atol=1e-2)
         moved = after[k, -2:] - before[k, -2:]
         assert moved.tolist() == pytest.approx([2 * step, step], abs=2e-2)
+
+
+def test_pooled_images_are_those_averaged_before():
+    x = torch.rand(3, 64, 64, generator=torch.Generator().manual_seed(0))
+    pooled, plain = (SmallResNet(2, channels=1, pool=pool).eval() for pool in (4, 1))
+    means = x.view(3, 16, 4, 16, 4).mean(dim=(2, 4))
+    assert torch.allclose(pooled(x), plain(means[:, None]), atol=1e-5)
+    assert not torch.allclose(pooled(x), plain(x), atol=1e-3)
+    with pytest.raises(InputError, match="pool must be"):
+        SmallResNet(2, pool=0)

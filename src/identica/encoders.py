@@ -57,8 +57,6 @@ class ConvEncoder(nn.Module):
     Args:
         n_out: code dimensions n.
         channels: C.
-        widths: channels of the layers of stride 2. With three or two of them in place of four, images
-            are averaged over squares of 2 or 4 pixels first.
         scale: what whole numbers are divided by.
         seed: makes the initial weights, N(0, 2/fan-in) as published, with which ReLUs keep the scale.
 
@@ -66,29 +64,17 @@ class ConvEncoder(nn.Module):
     torch.Size([2, 10])
     """
 
-    def __init__(
-        self,
-        n_out: int,
-        *,
-        channels: int = 1,
-        widths: Sequence[int] = (32, 32, 64, 64),
-        scale: float = 1.0,
-        seed: int = 0,
-    ) -> None:
+    def __init__(self, n_out: int, *, channels: int = 1, scale: float = 1.0, seed: int = 0) -> None:
         super().__init__()
         self.channels, self.scale = count("channels", channels), positive("scale", scale)
-        if not 1 <= len(widths) <= 4:
-            raise InputError(f"widths must be those of one to four layers, got {len(widths)}")
-        widths = [count("widths", width) for width in widths]
+        widths = [self.channels, 32, 32, 64, 64]
         self.layers = nn.Sequential()
-        if len(widths) < 4:
-            self.layers.append(nn.AvgPool2d(2 ** (4 - len(widths))))
-        for fan_in, fan_out in pairwise([self.channels, *widths]):
+        for fan_in, fan_out in pairwise(widths):
             self.layers.extend(
                 [skip_init(nn.Conv2d, fan_in, fan_out, 4, 2, 1), nn.ReLU(inplace=True)]
             )
-        self.layers.extend([skip_init(nn.Conv2d, widths[-1], 256, 4), nn.ReLU(inplace=True)])
-        self.layers.extend([nn.Flatten(), skip_init(nn.Linear, 256, count("n_out", n_out))])
+        self.layers.extend([skip_init(nn.Conv2d, 64, 256, 4), nn.ReLU(inplace=True), nn.Flatten()])
+        self.layers.append(skip_init(nn.Linear, 256, count("n_out", n_out)))
         initialise(self, seed, relu=True)
         self.layers.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 

@@ -73,7 +73,8 @@ class SmallResNet(nn.Module):
         widths: channels after each strided convolution.
         maps: number K of attention maps.
         hidden: width of the layer before the codes.
-        channels: channels of the images.
+        channels: channels of the images; with one, images may be N×S×S.
+        pool: images are averaged over squares of so many pixels first.
         scale: what whole numbers (uint8) are divided by.
         seed: makes the initial weights, U(±1/√fan-in) as in torch's own layers.
 
@@ -89,11 +90,13 @@ class SmallResNet(nn.Module):
         maps: int = 8,
         hidden: int = 256,
         channels: int = 3,
+        pool: int = 1,
         scale: float = 255.0,
         seed: int = 0,
     ) -> None:
         super().__init__()
         self.channels, self.scale = count("channels", channels), positive("scale", scale)
+        self.pool = count("pool", pool)
         fans = [self.channels, *(count("widths", width) for width in widths)]
         self.layers = nn.Sequential()
         for fan_in, fan_out in pairwise(fans):
@@ -112,7 +115,8 @@ class SmallResNet(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Codes N×n of images N×C×S×S."""
-        x = self.layers(as_input(x, self.channels, self.scale))
+        x = as_input(x, self.channels, self.scale)
+        x = self.layers(nn.functional.avg_pool2d(x, self.pool) if self.pool > 1 else x)
         weights = self.attention(x).flatten(2).softmax(dim=2)  # N×K×P
         values = self.features(x).flatten(2).transpose(1, 2)  # N×P×C
         places = positions(*x.shape[2:]).to(x).expand(len(x), -1, -1)
@@ -160,10 +164,12 @@ def _convolution(fan_in: int, fan_out: int, kernel: int, *, stride: int = 1) -> 
 
 
 def as_input(x: Tensor, channels: int, scale: float) -> Tensor:
-    """Images N×C×S×S as floats between −1 and 1, in the order that convolutions are fast in.
+    """Images N×C×S×S (or N×S×S of one channel) as floats from −1 to 1, in the order that convolutions
+    are fast in.
 
     Whole numbers are divided by `scale`; floats are taken to lie between 0 and 1.
     """
+    x = x.unsqueeze(1) if x.ndim == 3 and channels == 1 else x
     if x.ndim != 4 or x.shape[1] != channels:
         raise InputError(f"x must hold images N×{channels}×S×S, got shape {tuple(x.shape)}")
     whole = not x.is_floating_point()

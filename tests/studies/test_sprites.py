@@ -145,7 +145,7 @@ def test_the_folder_of_a_run_stays_the_same():
         for row in (DSPRITES_ROWS[2], DISCRETE_ROWS[0], CONTINUOUS_ROWS[0])
     ]
     assert names == [
-        "contrastive-a7f4a8ec9516",
+        "contrastive-856cc6b010b9",
         "beta-vae-963e8115b530",
         "beta-vae-5b313bf38832",
     ]

@@ -39,7 +39,7 @@ from identica.studies.study import (
 from identica.studies.synthetic import align, compare, family_name, space_name
 from identica.studies.tables import N1, Published
 from identica.studies.threedident_run import ImageRow, Images, Settings
-from identica.studies.trained import curves
+from identica.studies.trained import curves, read_metrics
 from identica.training import Training
 
 SHOWN = 1500  # points in a scatter plot
@@ -147,6 +147,7 @@ class ThreeDIdentTable(Study[ImageRow]):
         for score, published in row.published.items():
             drawn = curves(found, score, goal=published.mean, on="unseen images")
             pictures += [p._replace(caption=f"{SCORES[score]} in training, by seed") for p in drawn]
+        pictures += _by_factor(found[0])
         with suppress(InputError):  # weights or images that are gone cost these pictures alone
             data, codes = recovered(row, found[0])
             pictures += _what_was_recovered(row, found[0], data, codes)
@@ -183,6 +184,21 @@ def recovered(row: ImageRow, run: Finished) -> tuple[ImageSet, NDArray[np.float6
     objective, encode = runs.make_objective(row, settings, run.seed)
     checkpoints.load_weights(run.folder / WEIGHTS, objective)
     return data, runs.codes_of(encode.eval(), data)
+
+
+def _by_factor(run: Finished) -> list[Picture]:
+    """How the R² of each factor grew, where the run has its history left."""
+    from identica.report import plots
+
+    records = read_metrics(run.folder)
+    if not records:
+        return []
+    histories = {
+        name: [{"step": r["step"], "R²": r[runs.r2_of(name)]} for r in records] for name in FACTORS
+    }
+    figure = plots.training_curve(histories, "R²", on="unseen images")
+    caption = f"R² of each factor in training, seed {run.seed}"
+    return [Picture(caption, plots.inline(figure, dpi=90))]
 
 
 def _what_was_recovered(

@@ -30,6 +30,7 @@ from identica.encoders import BoxHead, ContrastiveModel
 from identica.families import Family, Uniform
 from identica.losses import InfoNCE
 from identica.metrics import linear_r2, mcc
+from identica.metrics.linear_r2 import linear_r2_per_factor
 from identica.process import GenerativeProcess
 from identica.resnet import ResNet18, SmallResNet
 from identica.spaces import Box, Space
@@ -254,6 +255,11 @@ def make_objective(row: ImageRow, settings: Settings, seed: int) -> tuple[nn.Mod
     return Contrastive(model, loss), model
 
 
+def r2_of(factor: str) -> str:
+    """The name of the score that is the R² of one factor."""
+    return f"r2 of {factor}"
+
+
 @torch.no_grad()
 def codes_of(encode: nn.Module, data: ImageSet) -> NDArray[np.float64]:
     """Codes N×n of all images of a data set."""
@@ -298,7 +304,9 @@ def run(
 
     def score() -> dict[str, float]:
         codes = codes_of(encode, test)
-        return {"r2": linear_r2(z, codes), "mcc": mcc(z, codes)}
+        r2 = linear_r2_per_factor(z, codes)
+        by_factor = {r2_of(name): float(value) for name, value in zip(FACTORS, r2, strict=True)}
+        return {"r2": float(r2.mean()), "mcc": mcc(z, codes), **by_factor}
 
     history = fit(objective, sample, training, seed=2 * seed, score=score, out=out, tick=tick)
     return result(score(), history, training, seed)
