@@ -96,6 +96,20 @@ def test_the_decoder_mirrors_the_encoder():
     assert ConvDecoder(7, channels=3)(torch.zeros(2, 7)).shape == (2, 3, 64, 64)
 
 
+@pytest.mark.parametrize("vae", [BetaVAE, SlowVAE, AdaGVAE])
+def test_small_networks_are_smaller_and_learn(vae):
+    small, published = vae(3, network="small"), vae(3)
+    sizes = [sum(p.numel() for p in network.parameters()) for network in (small, published)]
+    assert 3 * sizes[0] < sizes[1]
+    x = torch.zeros(4, 64, 64, dtype=torch.uint8)
+    x[:, 10:20, 10:20] = 1
+    small(Pairs(x, x, x, x)).backward()
+    assert small.codes(x).shape == (4, 3)
+    assert small.decoder(small.codes(x)).shape == (4, 1, 64, 64)
+    for part in (small.encoder, small.decoder):
+        assert all(p.grad is not None for p in part.parameters())
+
+
 def by_hand(vae, batch, noise):
     """The objective from its definition, with torch's distributions."""
     both = torch.cat([batch.x, batch.x_pos])
@@ -216,6 +230,8 @@ def test_it_learns(kind):
         (lambda: AdaGVAE(channels=0), "channels must be a whole number"),
         (lambda: BetaVAE().codes(torch.zeros(2, 32, 32)), "x must hold images of 1×64×64"),
         (lambda: ConvDecoder(0), "n_in must be a whole number"),
+        (lambda: ConvDecoder(2, widths=(8, 8)), "widths must be those of four layers, got 2"),
+        (lambda: SlowVAE(network="tiny"), "network must be one of conv, small"),
         (lambda: BetaVAE().misfit(torch.zeros(3, 64, 64), torch.zeros(2, 10)), "x must have one"),
     ],
 )

@@ -23,7 +23,7 @@ class AdaGVAE(VAE):
     Args:
         n: number of codes.
         beta: β, 1 as published.
-        channels, scale, seed: as in `VAE`.
+        channels, scale, network, seed: as in `VAE`.
 
     >>> from identica import Pairs
     >>> x = torch.zeros(2, 64, 64)
@@ -38,9 +38,10 @@ class AdaGVAE(VAE):
         beta: float = 1.0,
         channels: int = 1,
         scale: float = 1.0,
+        network: str = "conv",
         seed: int = 0,
     ) -> None:
-        super().__init__(n, channels=channels, scale=scale, seed=seed)
+        super().__init__(n, channels=channels, scale=scale, network=network, seed=seed)
         self.beta = nonnegative("beta", beta)
 
     def forward(self, pairs: Pairs) -> Tensor:

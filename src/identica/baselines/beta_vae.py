@@ -20,7 +20,7 @@ class BetaVAE(VAE):
     Args:
         n: number of codes.
         beta: β, 8 as published for the comparison on KITTI Masks.
-        channels, scale, seed: as in `VAE`.
+        channels, scale, network, seed: as in `VAE`.
 
     >>> import torch
     >>> from identica import Pairs
@@ -36,9 +36,10 @@ class BetaVAE(VAE):
         beta: float = 8.0,
         channels: int = 1,
         scale: float = 1.0,
+        network: str = "conv",
         seed: int = 0,
     ) -> None:
-        super().__init__(n, channels=channels, scale=scale, seed=seed)
+        super().__init__(n, channels=channels, scale=scale, network=network, seed=seed)
         self.beta = nonnegative("beta", beta)
 
     def forward(self, pairs: Pairs) -> Tensor:

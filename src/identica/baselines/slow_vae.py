@@ -27,7 +27,7 @@ class SlowVAE(VAE):
     Args:
         n: number of codes.
         beta, gamma, rate, entropy: β, γ, λ and η, as published.
-        channels, scale, seed: as in `VAE`.
+        channels, scale, network, seed: as in `VAE`.
 
     >>> from identica import Pairs
     >>> x = torch.zeros(2, 64, 64)
@@ -45,9 +45,10 @@ class SlowVAE(VAE):
         entropy: float = 0.5,
         channels: int = 1,
         scale: float = 1.0,
+        network: str = "conv",
         seed: int = 0,
     ) -> None:
-        super().__init__(n, channels=channels, scale=scale, seed=seed)
+        super().__init__(n, channels=channels, scale=scale, network=network, seed=seed)
         self.beta, self.gamma = nonnegative("beta", beta), nonnegative("gamma", gamma)
         self.rate, self.entropy = positive("rate", rate), nonnegative("entropy", entropy)
 
