@@ -136,11 +136,11 @@ PAPER = Training(
 # Shape and angle are found last. An encoder that describes an object in the same way wherever it stands
 # finds them with a fraction of the pairs that the published one needs. On Natural Sprites, whose shape and
 # angle never change within a pair, scores are as high as they get after a few hundred steps.
-_quick = Training(steps=1500, batch=256, lr=1e-2, warmup=20, decay=0.7)
 FAST = {
-    "dsprites": Settings(_quick, Scoring(images=20_000), network="small"),
-    "natural-sprites": Settings(
-        replace(_quick, steps=600), Scoring(images=20_000), network="small"
+    "contrastive": Settings(
+        Training(steps=1500, batch=256, lr=1e-2, warmup=20, decay=0.7),
+        Scoring(images=20_000),
+        network="small",
     ),
     "vae": Settings(
         Training(steps=2000, batch=32, lr=5e-3, warmup=20, decay=0.5),
@@ -148,20 +148,22 @@ FAST = {
         network="small",
     ),
 }
+NATURAL_STEPS = {"contrastive": 400, "vae": 1000}
 
 
 def choose(preset: str, row: SpriteRow) -> Settings:
-    """The settings of a preset for a row; the contrastive rows of a data set share theirs, and all
-    autoencoders.
+    """The settings of a preset for a row; the contrastive rows of a data set share theirs, and so do
+    its autoencoders.
 
     dSprites are the original images where their archive is under IDENTICA_DATA.
     """
+    kind = "vae" if row.method in VAES else "contrastive"
+    settings = FAST[kind]
     if one_of("preset", preset, PRESETS) == "paper":
         settings = Settings(PAPER)
-    elif row.method in VAES:
-        settings = FAST["vae"]
-    else:
-        settings = FAST["dsprites" if row.is_dsprites else "natural-sprites"]
+    elif not row.is_dsprites:
+        training = replace(settings.training, steps=NATURAL_STEPS[kind])
+        settings = replace(settings, training=training)
     return replace(settings, original=row.is_dsprites and dsprites.is_at_hand())
 
 
