@@ -67,7 +67,7 @@ def pairs_beside_steps() -> list[dict[str, Any]]:
     for row in (DSPRITES_ROWS[4], DSPRITES_ROWS[7]):
         settings = sprites_run.choose("fast", row)
         training = settings.training
-        objective, _ = sprites_run.make_objective(row, 0, settings.network)
+        objective, _ = sprites_run.make_objective(row, 0, settings)
         optimizer = make_optimizer(objective, training)
         generator = torch.Generator().manual_seed(0)
         sample = partial(

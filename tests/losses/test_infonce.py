@@ -276,3 +276,20 @@ def test_an_annealed_temperature_ends_where_it_should_and_resumes():
     assert resumed.tau == pytest.approx(1.0)
     with pytest.raises(InputError, match="learn_tau"):
         InfoNCE(Normal(1.0), anneal=(0.5, 4), learn_tau=True)
+
+
+def test_an_annealed_alpha_ends_where_it_should_and_resumes():
+    rng = torch.Generator().manual_seed(0)
+    h, h_pos = (torch.randn(8, 3, generator=rng) for _ in range(2))
+    loss = AlignUniform(0.99, anneal=(0.75, 2))
+    for alpha in (0.75, 0.95, 0.99, 0.99):  # 1 − α: .25, .05, .01
+        assert torch.allclose(loss(h, h_pos), AlignUniform(alpha)(h, h_pos), atol=1e-6)
+    half = AlignUniform(0.99, anneal=(0.75, 2))
+    half(h, h_pos)
+    resumed = AlignUniform(0.99, anneal=(0.75, 2))
+    resumed.load_state_dict(half.state_dict())
+    for _ in range(2):  # scoring does not count
+        assert torch.allclose(resumed.eval()(h, h_pos), AlignUniform(0.95)(h, h_pos), atol=1e-6)
+    for bad in ((1.0, 2), (float("nan"), 2), (0.5, 0)):
+        with pytest.raises(InputError, match="anneal"):
+            AlignUniform(0.99, anneal=bad)

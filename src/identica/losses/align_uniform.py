@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from identica._check import InputError, finite, positive
+from identica._check import InputError, count, finite, positive
 from identica.distributed import gather
 from identica.families import GeneralizedNormal
 from identica.losses._negatives import mean_log_sum_exp
@@ -24,16 +24,35 @@ class AlignUniform(nn.Module):
         alpha: weight α of uniformity, between 0 and 1.
         p: exponent of the distance.
         self_negative: count each code among its own negatives.
+        anneal: (start, steps): in training, 1 − α goes from 1 − start to its value in the first `steps`
+            calls, in equal ratios. With α near 1 positives hardly count until all codes are far
+            apart, and then only the nearest negatives push; what is minimised in the end is the same.
 
     >>> h = torch.tensor([[0.0], [1.0]])
     >>> AlignUniform(0.5, p=1)(h, h + 0.5)  # (−1)/2 + 0.5/2
     tensor(-0.2500)
     """
 
-    def __init__(self, alpha: float = 0.5, p: float = 1.0, self_negative: bool = False) -> None:
+    def __init__(
+        self,
+        alpha: float = 0.5,
+        p: float = 1.0,
+        self_negative: bool = False,
+        *,
+        anneal: tuple[float, int] | None = None,
+    ) -> None:
         super().__init__()
         if not 0 <= finite("alpha", alpha) <= 1:
             raise InputError(f"alpha must lie between 0 and 1, got {alpha!r}")
+        self.anneal = anneal
+        if anneal is not None:
+            start, steps = anneal
+            if not (0 <= finite("anneal", start) < 1 and alpha < 1):
+                raise InputError(
+                    f"anneal must start from below 1 to an alpha below 1, got {start!r}"
+                )
+            count("anneal", steps)
+            self.register_buffer("calls", torch.tensor(0))
         self.alpha, self.p = float(alpha), positive("p", p)
         self.conditional = GeneralizedNormal(self.p)
         self.self_negative = bool(self_negative)
@@ -44,6 +63,7 @@ class AlignUniform(nn.Module):
     def forward(self, h: Tensor, h_pos: Tensor) -> Tensor:
         """The loss (a scalar) of anchors h and positives h_pos, both N×n."""
         check_codes(h, h_pos)
+        alpha = self._alpha()
         keys, offset = gather(h) if self.training else (h, 0)
         first, number = window(len(keys), self.self_negative, None)
         log_sum = mean_log_sum_exp(
@@ -51,4 +71,14 @@ class AlignUniform(nn.Module):
         )
         uniformity = log_sum - torch.log(h.new_tensor(number))
         alignment = -self.conditional.similarity(h, h_pos).mean()
-        return self.alpha * uniformity + (1 - self.alpha) * alignment
+        return alpha * uniformity + (1 - alpha) * alignment
+
+    def _alpha(self) -> float:
+        """α as it is now; a call in training brings it nearer to its end."""
+        if self.anneal is None:
+            return self.alpha
+        start, steps = self.anneal
+        calls = self.get_buffer("calls")
+        left = max(0.0, 1 - int(calls) / steps)
+        calls += self.training
+        return 1 - (1 - self.alpha) * ((1 - start) / (1 - self.alpha)) ** left

@@ -178,7 +178,7 @@ def make_objective(row: KittiRow, settings: Settings, seed: int) -> tuple[nn.Mod
     # the anchor counts among its own negatives, as published: that fixes the scale of the codes
     loss: nn.Module = InfoNCE(family, self_negative=True)
     if row.method == "L_AU":
-        loss = AlignUniform(p=row.p, self_negative=True, **terms)
+        loss = AlignUniform(terms["alpha"], row.p, self_negative=True)
     return Contrastive(model, loss), model
 
 

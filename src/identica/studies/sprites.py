@@ -179,7 +179,7 @@ def recovered(
     """The data and the trained objective of a run, and factors and codes of images drawn anew."""
     settings = runs.settings_of(run.config)
     data = runs.load(row, settings.original)
-    objective, encode = runs.make_objective(row, run.seed, settings.network)
+    objective, encode = runs.make_objective(row, run.seed, settings)
     checkpoints.load_weights(run.folder / WEIGHTS, objective.eval())
     return data, objective, *runs.encoded(data, encode, size, run.seed)
 

@@ -114,12 +114,14 @@ class Scoring:
 
 @dataclass(frozen=True)
 class Settings:
-    """Training, scoring, the network ("conv", as published, or "small"), and whether dSprites are the
-    original images rather than re-rendered."""
+    """Training, scoring, the network ("conv", as published, or "small"), the α from which larger ones
+    rise over the first two thirds of the training, and whether dSprites are the original images rather
+    than re-rendered."""
 
     training: Training
     scoring: Scoring = Scoring()
     network: str = "conv"
+    anneal: float | None = None
     original: bool = False
 
 
@@ -141,6 +143,7 @@ FAST = {
         Training(steps=1500, batch=256, lr=1e-2, warmup=20, decay=0.7),
         Scoring(images=20_000),
         network="small",
+        anneal=0.99,
     ),
     "vae": Settings(
         Training(steps=2000, batch=32, lr=5e-3, warmup=20, decay=0.5),
@@ -187,13 +190,24 @@ def describe(row: SpriteRow, seed: int, settings: Settings) -> dict[str, Any]:
         "scoring": asdict(settings.scoring),
         "network": settings.network,
     }
-    return config if row.method in VAES else config | {"space": repr(R)}
+    if row.method in VAES:
+        return config
+    annealed = anneal_of(row, settings)
+    return config | {"space": repr(R)} | ({} if annealed is None else {"anneal": annealed})
+
+
+def anneal_of(row: SpriteRow, settings: Settings) -> tuple[float, int] | None:
+    """The annealing of the loss of a contrastive row, see `AlignUniform`."""
+    if settings.anneal is None or settings.anneal >= row.alpha:
+        return None
+    return settings.anneal, 2 * settings.training.steps // 3
 
 
 def settings_of(config: Mapping[str, Any]) -> Settings:
     """The settings that a run was made with, from its config.json."""
     training, scoring = Training(**config["training"]), Scoring(**config["scoring"])
-    return Settings(training, scoring, config["network"], original=config["data"] == "dsprites")
+    anneal = config["anneal"][0] if "anneal" in config else None
+    return Settings(training, scoring, config["network"], anneal, config["data"] == "dsprites")
 
 
 # --- images -----------------------------------------------------------------------------------------
@@ -255,18 +269,18 @@ def sampler(data: Sprites) -> Sampler:
 # --- runs -------------------------------------------------------------------------------------------
 
 
-def make_objective(
-    row: SpriteRow, seed: int, network: str = Settings.network
-) -> tuple[nn.Module, Encode]:
+def make_objective(row: SpriteRow, seed: int, settings: Settings) -> tuple[nn.Module, Encode]:
     """The objective of a row, untrained, and what gives the codes of images."""
     if row.method in VAES:
         make: Any = VAES[row.method]
-        vae = make(CODES, scale=float(row.white), network=network, seed=seed, **row.terms)
+        shared = {"scale": float(row.white), "network": settings.network, "seed": seed}
+        vae = make(CODES, **shared, **row.terms)
         return vae, vae.codes
-    encoder = NETWORKS[network](CODES, scale=float(row.white), seed=seed)
+    encoder = NETWORKS[settings.network](CODES, scale=float(row.white), seed=seed)
     model = ContrastiveModel(R, L1 if row.p == 1 else N1, encoder)
     # the anchor counts among its own negatives, as published: that fixes the scale of the codes
-    return Contrastive(model, AlignUniform(row.alpha, row.p, self_negative=True)), model
+    loss = AlignUniform(row.alpha, row.p, self_negative=True, anneal=anneal_of(row, settings))
+    return Contrastive(model, loss), model
 
 
 def encoded(
@@ -314,7 +328,7 @@ def run(
 ) -> dict[str, Any]:
     """Train and score one row with one seed; the result as in result.json."""
     data = load(row, settings.original)
-    objective, encode = make_objective(row, seed, settings.network)
+    objective, encode = make_objective(row, seed, settings)
 
     def watch() -> dict[str, float]:
         z, h = encoded(data, encode, settings.scoring.watched, seed)
