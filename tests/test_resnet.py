@@ -72,13 +72,13 @@ def test_attention_tells_where_without_losing_what():
         model(image)
         model(image.roll((16, 8), dims=(2, 3)))
     before, after = (codes.view(4, -1) for codes in read)
-    step = 2 / (96 // 8 - 1)
+    step = 2 / (96 // 4 - 1)
     on_object = (before[:, -2:].abs() < 0.6).all(1)
     assert on_object.any()
     for k in on_object.nonzero().flatten():
         assert torch.allclose(before[k, :-2], after[k, :-2], atol=1e-2)
         moved = after[k, -2:] - before[k, -2:]
-        assert moved.tolist() == pytest.approx([2 * step, step], abs=2e-2)
+        assert moved.tolist() == pytest.approx([4 * step, 2 * step], abs=2e-2)
 
 
 def test_pooled_images_are_those_averaged_before():

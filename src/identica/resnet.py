@@ -65,8 +65,8 @@ class ResNet18(nn.Module):
 
 
 class SmallResNet(nn.Module):
-    """A network for images of about 64×64 that trains on a CPU: three strided convolutions, a residual
-    block, and pooling by attention.
+    """A network for images of about 64×64 that trains on a CPU: strided convolutions, a residual block,
+    and pooling by attention.
 
     Each of K maps a_k, a softmax over the positions p, reads off the features v there and where it
     looks, Σ_p a_k(p)·(v(p), p): an object is described in the same way wherever it stands, as a mean
@@ -90,7 +90,7 @@ class SmallResNet(nn.Module):
         self,
         n_out: int,
         *,
-        widths: Sequence[int] = (24, 48, 96),
+        widths: Sequence[int] = (24, 48),
         maps: int = 8,
         hidden: int = 256,
         channels: int = 3,

@@ -105,7 +105,7 @@ def test_the_rows_are_the_published_ones(nothing, name, published, data, scores)
 def test_every_row_builds_its_own_objective(network):
     kinds = {"Ada-GVAE": AdaGVAE, "SlowVAE": SlowVAE, "β-VAE": BetaVAE}
     for row in (*DSPRITES_ROWS, *DISCRETE_ROWS):
-        settings = Settings(Training(), network=network, anneal=0.99)
+        settings = Settings(Training(), network=network, anneal=0.9)
         objective, encode = sprites_run.make_objective(row, 0, settings)
         objective.eval()
         white = 1 if row in DSPRITES_ROWS else 255
@@ -122,7 +122,7 @@ def test_every_row_builds_its_own_objective(network):
         loss = objective.loss
         assert isinstance(loss, AlignUniform)
         assert (loss.alpha, loss.p, loss.self_negative) == (row.alpha, row.p, True)
-        assert loss.anneal == ((0.99, 2000) if row.alpha > 0.99 else None)
+        assert loss.anneal == ((0.9, 2400) if row.alpha > 0.99 else None)
         # the model that codes live in is compared by the same −‖a − b‖_p^p
         a, b = torch.zeros(1, 10), torch.full((1, 10), 2.0)
         assert float(objective.model.conditional.similarity(a, b)) == pytest.approx(-10 * 2**row.p)

@@ -114,9 +114,9 @@ class Scoring:
 
 @dataclass(frozen=True)
 class Settings:
-    """Training, scoring, the network ("conv", as published, or "small"), the α from which larger ones
-    rise over the first two thirds of the training, and whether dSprites are the original images rather
-    than re-rendered."""
+    """Training, scoring, the network ("conv", as published, or "small"), the α from which those above
+    .99 rise in the first four fifths of the training, and whether dSprites are the original images
+    rather than re-rendered."""
 
     training: Training
     scoring: Scoring = Scoring()
@@ -143,7 +143,7 @@ FAST = {
         Training(steps=1500, batch=256, lr=1e-2, warmup=20, decay=0.7),
         Scoring(images=20_000),
         network="small",
-        anneal=0.99,
+        anneal=0.9,
     ),
     "vae": Settings(
         Training(steps=2000, batch=32, lr=5e-3, warmup=20, decay=0.5),
@@ -198,9 +198,9 @@ def describe(row: SpriteRow, seed: int, settings: Settings) -> dict[str, Any]:
 
 def anneal_of(row: SpriteRow, settings: Settings) -> tuple[float, int] | None:
     """The annealing of the loss of a contrastive row, see `AlignUniform`."""
-    if settings.anneal is None or settings.anneal >= row.alpha:
+    if settings.anneal is None or row.alpha <= 0.99:
         return None
-    return settings.anneal, 2 * settings.training.steps // 3
+    return settings.anneal, 4 * settings.training.steps // 5
 
 
 def settings_of(config: Mapping[str, Any]) -> Settings:
