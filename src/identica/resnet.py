@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -12,9 +11,6 @@ from torch.nn.utils import skip_init
 
 from identica._check import InputError, count, positive
 from identica.encoders import initialise
-
-# what SmallResNet needs for white shapes on black, as keywords
-FOR_SHAPES: dict[str, Any] = {"widths": (16, 32, 48), "maps": 4, "hidden": 128, "pool": 2}
 
 
 class ResNet18(nn.Module):

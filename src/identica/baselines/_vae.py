@@ -15,7 +15,7 @@ from identica._check import InputError, count, one_of, positive
 from identica._random import as_generator
 from identica.encoders import ConvEncoder, initialise
 from identica.process import Pairs
-from identica.resnet import FOR_SHAPES, SmallResNet
+from identica.resnet import SmallResNet
 
 
 class Gaussian(NamedTuple):
@@ -91,7 +91,7 @@ class ConvDecoder(nn.Module):
 NETWORKS: dict[str, tuple[Callable[..., nn.Module], Callable[..., nn.Module]]] = {
     "conv": (ConvEncoder, ConvDecoder),
     "small": (
-        partial(SmallResNet, **FOR_SHAPES),
+        partial(SmallResNet, widths=(16, 32, 48), maps=4, hidden=128, pool=2),
         partial(ConvDecoder, hidden=128, widths=(32, 32, 24, 16)),
     ),
 }

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -16,12 +15,11 @@ from torch import nn
 from identica import metrics
 from identica._check import count, one_of
 from identica.baselines import AdaGVAE, BetaVAE, SlowVAE
-from identica.baselines._vae import VAE
+from identica.baselines._vae import NETWORKS, VAE
 from identica.datasets import dsprites, kitti_masks, natural_sprites
-from identica.encoders import ContrastiveModel, ConvEncoder
+from identica.encoders import ContrastiveModel
 from identica.losses import AlignUniform
 from identica.process import Pairs
-from identica.resnet import FOR_SHAPES, SmallResNet
 from identica.spaces import Euclidean
 from identica.studies.images import Encode, codes_of
 from identica.studies.presets import PRESETS
@@ -41,11 +39,6 @@ TERMS: dict[str, dict[str, float]] = {
     "β-VAE": {"beta": 8.0},
     "SlowVAE": {"beta": 1.0, "gamma": 10.0, "rate": 6.0, "entropy": 0.5},
     "Ada-GVAE": {"beta": 1.0},
-}
-# the encoders of contrastive rows: the published one, and one that trains faster
-NETWORKS: dict[str, Callable[..., nn.Module]] = {
-    "conv": ConvEncoder,
-    "small": partial(SmallResNet, channels=1, **FOR_SHAPES),
 }
 KINDS = {
     "β-VAE": "beta-vae",
@@ -276,7 +269,8 @@ def make_objective(row: SpriteRow, seed: int, settings: Settings) -> tuple[nn.Mo
         shared = {"scale": float(row.white), "network": settings.network, "seed": seed}
         vae = make(CODES, **shared, **row.terms)
         return vae, vae.codes
-    encoder = NETWORKS[settings.network](CODES, scale=float(row.white), seed=seed)
+    make_encoder, _ = NETWORKS[settings.network]  # the same as in autoencoders
+    encoder = make_encoder(CODES, channels=1, scale=float(row.white), seed=seed)
     model = ContrastiveModel(R, L1 if row.p == 1 else N1, encoder)
     # the anchor counts among its own negatives, as published: that fixes the scale of the codes
     loss = AlignUniform(row.alpha, row.p, self_negative=True, anneal=anneal_of(row, settings))
