@@ -89,3 +89,12 @@ def test_pooled_images_are_those_averaged_before():
     assert not torch.allclose(pooled(x), plain(x), atol=1e-3)
     with pytest.raises(InputError, match="pool must be"):
         SmallResNet(2, pool=0)
+
+
+def test_an_unsigned_first_layer_does_not_tell_dark_on_bright_from_bright_on_dark():
+    model = SmallResNet(2).eval()
+    x = torch.rand(3, 3, 64, 64, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        assert torch.allclose(model(x), model(1 - x), atol=1e-5)
+        signed = SmallResNet(2, unsigned=False).eval()
+        assert not torch.allclose(signed(x), signed(1 - x), atol=1e-5)

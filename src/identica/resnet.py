@@ -71,6 +71,8 @@ class SmallResNet(nn.Module):
     Args:
         n_out: code dimensions n.
         widths: channels after each strided convolution.
+        unsigned: let the first convolution count by its size alone, |·| in place of ReLU: the outline
+            of a bright object on dark ground is then that of a dark one on bright ground.
         maps: number K of attention maps.
         hidden: width of the layer before the codes.
         channels: channels of the images; with one, images may be N×S×S.
@@ -86,7 +88,8 @@ class SmallResNet(nn.Module):
         self,
         n_out: int,
         *,
-        widths: Sequence[int] = (24, 48),
+        widths: Sequence[int] = (32, 32),
+        unsigned: bool = True,
         maps: int = 8,
         hidden: int = 256,
         channels: int = 3,
@@ -100,8 +103,9 @@ class SmallResNet(nn.Module):
         fans = [self.channels, *(count("widths", width) for width in widths)]
         self.layers = nn.Sequential()
         for fan_in, fan_out in pairwise(fans):
-            kernel = 4 if fan_in == self.channels else 3
-            self.layers.extend([*_convolution(fan_in, fan_out, kernel, stride=2), nn.ReLU()])
+            first = len(self.layers) == 0
+            self.layers.extend(_convolution(fan_in, fan_out, 4 if first else 3, stride=2))
+            self.layers.append(Magnitude() if first and unsigned else nn.ReLU())
         self.layers.append(Block(fans[-1], fans[-1]))
         self.attention = skip_init(nn.Conv2d, fans[-1], count("maps", maps), 1)
         self.features = skip_init(nn.Conv2d, fans[-1], fans[-1], 1)
@@ -121,6 +125,13 @@ class SmallResNet(nn.Module):
         values = self.features(x).flatten(2).transpose(1, 2)  # N×P×C
         places = positions(*x.shape[2:]).to(x).expand(len(x), -1, -1)
         return self.head((weights @ torch.cat([values, places], dim=2)).flatten(1))
+
+
+class Magnitude(nn.Module):
+    """|x|, element by element."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.abs()
 
 
 def positions(height: int, width: int) -> Tensor:
