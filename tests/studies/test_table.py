@@ -57,6 +57,13 @@ def test_the_records_have_the_form_that_others_rely_on(tmp_path):
     ]
 
 
+def test_one_seed_has_no_spread(tmp_path):
+    report(fake(tmp_path, tiny.study(), seeds=(0,), preset=tiny.preset()), tiny.study())
+    text = (tmp_path / "table.md").read_text(encoding="utf-8")
+    assert " (1) |" in text
+    assert "± 0.00 (1)" not in text
+
+
 def test_the_limits_of_theorem_1_come_with_their_unit(tmp_path):
     study = Theorem1("theorem1", "Theorem 1", ROWS)
     text = report(fake(tmp_path, study), study)

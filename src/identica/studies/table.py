@@ -166,5 +166,6 @@ def published(study: Study[Any], target: Target) -> str:
 
 
 def ours(study: Study[Any], figure: Ours) -> str:
-    """Our figure in words, with the number of seeds."""
-    return f"{study.show(figure.mean)} ± {study.show(study.spread(figure))} ({figure.seeds})"
+    """Our figure in words, with the number of seeds; one seed has no spread."""
+    spread = f" ± {study.show(study.spread(figure))}" if figure.seeds > 1 else ""
+    return f"{study.show(figure.mean)}{spread} ({figure.seeds})"
