@@ -52,6 +52,8 @@ def table(runs: list[list[dict[str, float]]]) -> str:
 
 def main(study: Path) -> None:
     runs = histories(study)
+    if not runs:
+        sys.exit(f"{study}: no finished run of row 1: `identica reproduce icml-table4 --rows 1`")
     (study / "budget.md").write_text(table(runs), encoding="utf-8")
     print(table(runs))
 

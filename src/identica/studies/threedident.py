@@ -55,9 +55,8 @@ def _published(r2: tuple[float, float], *mcc: tuple[float, float]) -> dict[str, 
 
 
 B, R, S = Box(10), Euclidean(10), Sphere(10)
-# The paper does not print the width. At this one seven easy factors do not tell a pair from the rest of a
-# batch, and the angles have to be learnt: with 256 pairs the last of them is worth .30 nats, .02 at a
-# width of .2. Both conditionals have the same standard deviation.
+# The paper does not print the width. At this one the seven easy factors do not tell a pair from the rest
+# of a batch, and the angles have to be learnt. Both conditionals have the same standard deviation.
 N35, L35 = Normal(0.35), Laplace(0.2475)
 VMF = VonMisesFisher(1.0)
 

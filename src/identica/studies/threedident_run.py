@@ -87,8 +87,8 @@ class Settings:
         contrastive, supervised: how each is trained.
         self_negative: each anchor counts among its own negatives, as published. That only helps
             where the conditional is so narrow that the task is easy without it.
-        symmetric: both members of a pair are anchors in turn. That is twice the signal for the same
-            images; near the walls of a box the reversed conditional is a little off the assumed one.
+        symmetric: both members of a pair are anchors in turn: more is learnt from the same images;
+            near the walls of a box the reversed conditional is a little off the assumed one.
         bound, bound_lr: where the learnt side of a box starts, and the rate of its logarithm.
     """
 
@@ -119,8 +119,8 @@ PAPER = Settings(
     supervised=_published,
 )
 _quick = Training(steps=1800, batch=256, lr=1e-2, warmup=50, score_every=200, checkpoint_every=50)
-# Without the self-pair the learnt side has its optimum where the model's conditional is the true one, at
-# 2/(σ√2) = 4.0.
+# Without the self-pair the codes span 2/(σ√2) = 4.0, where the model's conditional is the true one. The
+# learnt side should be that too, but nothing pushes it back once it is larger.
 FAST = Settings(
     images=Images(size=64, train=120_000, test=4096, exact=True, samples=4),
     network="small",
