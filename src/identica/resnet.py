@@ -66,7 +66,8 @@ class SmallResNet(nn.Module):
 
     Each of K maps a_k, a softmax over the positions p, reads off the features v there and where it
     looks, Σ_p a_k(p)·(v(p), p): an object is described in the same way wherever it stands, as a mean
-    over all positions would, and its position is not lost. Two layers turn that into codes.
+    over all positions would, and its position is not lost. A head turns that into codes: it is cheap, as
+    it is the same for all positions, and has the harder part where the factors are angles.
 
     Args:
         n_out: code dimensions n.
@@ -74,7 +75,8 @@ class SmallResNet(nn.Module):
         unsigned: let the first convolution count by its size alone, |·| in place of ReLU: the outline
             of a bright object on dark ground is then that of a dark one on bright ground.
         maps: number K of attention maps.
-        hidden: width of the layer before the codes.
+        hidden: width of the head.
+        blocks: residual blocks in it, of two layers each.
         channels: channels of the images; with one, images may be N×S×S.
         pool: images are averaged over squares of so many pixels first.
         scale: what whole numbers (uint8) are divided by.
@@ -92,6 +94,7 @@ class SmallResNet(nn.Module):
         unsigned: bool = True,
         maps: int = 8,
         hidden: int = 256,
+        blocks: int = 1,
         channels: int = 3,
         pool: int = 1,
         scale: float = 255.0,
@@ -112,6 +115,7 @@ class SmallResNet(nn.Module):
         self.head = nn.Sequential(
             skip_init(nn.Linear, maps * (fans[-1] + 2), count("hidden", hidden)),
             nn.ReLU(),
+            *(Residual(hidden) for _ in range(count("blocks", blocks, at_least=0))),
             skip_init(nn.Linear, hidden, count("n_out", n_out)),
         )
         initialise(self, seed)
@@ -119,12 +123,29 @@ class SmallResNet(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Codes N×n of images N×C×S×S."""
+        return self.head(self.read(x))
+
+    def read(self, x: Tensor) -> Tensor:
+        """What the maps read off images, N×K·(C + 2): the input of the head."""
         x = as_input(x, self.channels, self.scale)
         x = self.layers(nn.functional.avg_pool2d(x, self.pool) if self.pool > 1 else x)
         weights = self.attention(x).flatten(2).softmax(dim=2)  # N×K×P
         values = self.features(x).flatten(2).transpose(1, 2)  # N×P×C
         places = positions(*x.shape[2:]).to(x).expand(len(x), -1, -1)
-        return self.head((weights @ torch.cat([values, places], dim=2)).flatten(1))
+        return (weights @ torch.cat([values, places], dim=2)).flatten(1)
+
+
+class Residual(nn.Module):
+    """Two layers whose output is added to their input."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.change = nn.Sequential(
+            skip_init(nn.Linear, width, width), nn.ReLU(), skip_init(nn.Linear, width, width)
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.change(x)
 
 
 class Magnitude(nn.Module):

@@ -207,7 +207,7 @@ def train(
                     board.add_scalar(name, number, done)
             bar.set_postfix({k: f"{v:.4g}" for k, v in record.items() if k not in _NOT_SHOWN})
         if leads and folder and (done % training.checkpoint_every == 0 or done == training.steps):
-            _write_metrics(folder, history)
+            write_metrics(folder, history)
             state = {
                 "step": done,
                 "seconds": time.perf_counter() - began,
@@ -309,7 +309,8 @@ def _restore(
         raise InputError(f"{path} does not fit this model: {error}") from None
 
 
-def _write_metrics(folder: Path, history: History) -> None:
+def write_metrics(folder: Path, history: History) -> None:
+    """metrics.jsonl in a folder: a line for each record."""
     write_text(folder / METRICS, "".join(json.dumps(r) + "\n" for r in history.records))
 
 

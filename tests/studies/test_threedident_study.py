@@ -6,9 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from identica._check import InputError
-from identica.datasets.threedident import FACTORS
+from identica.datasets.threedident import FACTORS, render
 from identica.datasets.threedident.pairs import Renderer
 from identica.datasets.threedident.storage import ImageSet, build
 from identica.metrics import linear_r2
@@ -17,7 +18,7 @@ from identica.runs import read_json
 from identica.studies import find, reproduce
 from identica.studies import threedident_run as runs
 from identica.studies.study import Finished
-from identica.studies.threedident import ROWS, example_pairs, recovered, settings_of
+from identica.studies.threedident import ROWS, example_pairs, recovered, settings_of, traversals
 from identica.studies.threedident_run import FAST, PAPER
 from identica.training import train
 
@@ -28,9 +29,11 @@ def tiny(preset, **training):
     """A preset with tiny images and few steps; all else is its own."""
     short = {"steps": 3, "batch": 6, "score_every": 2, "checkpoint_every": 2, "warmup": 1}
     images = replace(preset.images, size=16, train=40, test=24, samples=4)
+    head = preset.head and replace(preset.head, steps=2, batch=8, score_every=1)
     return replace(
         preset,
         images=images,
+        head=head,
         contrastive=replace(preset.contrastive, **(short | training)),
         supervised=replace(preset.supervised, **(short | training)),
     )
@@ -143,21 +146,54 @@ def test_codes_lie_in_the_space_of_the_model(row):
     assert torch.isfinite(loss)
 
 
+def test_the_fast_box_has_the_side_where_the_model_is_the_process():
+    sigma = ROWS[0].conditional.std
+    assert FAST.bound == pytest.approx(2 / (sigma * 2**0.5), abs=1e-3)
+    learnt = {True: PAPER, False: FAST}
+    for learn, preset in learnt.items():
+        assert runs.make_model(ROWS[0], preset, 0).head.learnable is learn
+
+
+def test_a_traversal_moves_one_factor_of_codes_that_are_the_factors(tmp_path):
+    rng = np.random.default_rng(0)
+    z = rng.uniform(-1, 1, (40, 10))
+    build(tmp_path, z, Renderer(16, samples=4).draw, size=16, packed=True)
+    data = ImageSet(tmp_path)
+    codes = 3 * z[:, ::-1] + 1  # each factor in a code of its own
+    images = traversals(data, codes)
+    assert images.shape == (10, 10, 16, 16, 3)
+    start = np.abs(codes - np.median(codes, axis=0)).sum(axis=1).argmin()
+    factor = FACTORS.index("rotation_y")
+    wanted = np.tile(z[start], (9, 1))
+    wanted[:, factor] = np.quantile(z[:, factor], np.linspace(0.02, 0.98, 9))
+    assert (images[:, 0] == data.images(np.array([start]))).all()
+    drawn = images[factor, 1:].astype(int)
+    assert np.abs(drawn - render(wanted, 16)).max() <= 1
+
+
 class Killed(Exception):
     pass
 
 
 @pytest.mark.parametrize(
-    ("preset", "row"),
-    [(FAST, ROWS[0]), (FAST, ROWS[4]), (FAST, ROWS[5]), (PAPER, ROWS[0])],
-    ids=["fast pairs", "fast views", "fast supervised", "paper pairs"],
+    ("preset", "row", "at"),
+    [
+        (FAST, ROWS[0], 2),
+        (FAST, ROWS[0], 4),  # when the head is trained by itself
+        (FAST, ROWS[4], 2),
+        (FAST, ROWS[5], 2),
+        (PAPER, ROWS[0], 2),
+    ],
+    ids=["fast pairs", "fast head", "fast views", "fast supervised", "paper pairs"],
 )
-def test_a_run_that_is_killed_goes_on_to_the_same_numbers(tmp_path, preset, row):
+def test_a_run_that_is_killed_goes_on_to_the_same_numbers(tmp_path, preset, row, at):
     settings = tiny(preset)
+    total = sum(training.steps for training in runs.trainings(row, settings))
+    assert total == (5 if preset is FAST and row is ROWS[0] else 3)
 
     def kill(step, steps):
-        assert steps == 3
-        if step == 2:
+        assert steps == total
+        if step == at:
             raise Killed
 
     whole = runs.run(row, 0, settings, tmp_path, out=tmp_path / "a")
@@ -167,14 +203,39 @@ def test_a_run_that_is_killed_goes_on_to_the_same_numbers(tmp_path, preset, row)
     resumed = runs.run(
         row, 0, settings, tmp_path, out=tmp_path / "b", tick=lambda step, _: steps.append(step)
     )
-    assert steps[-1] == 2
+    assert steps[-1] == total - 1
+    assert min(step for step in steps if step) == 2 + (at > 3)  # from the last checkpoint
     assert resumed["scores"] == whole["scores"]
-    assert resumed["pairs"] == 18
-    a, b = ((tmp_path / name / "model.safetensors").read_bytes() for name in "ab")
-    assert a == b
+    assert resumed["pairs"] == 3 * 6 + (total - 3) * 8
+    for name in ("model.safetensors", "metrics.jsonl"):
+        a, b = ((tmp_path / run / name).read_bytes() for run in "ab")
+        assert name.endswith("jsonl") or a == b
+        assert a.count(b"\n") == b.count(b"\n")
     settings = replace(settings, network="resnet19")
     with pytest.raises(InputError, match="network must be one of"):
         runs.run(row, 0, settings, tmp_path, out=tmp_path / "c")
+
+
+def test_the_head_learns_by_itself_and_the_rest_stays(tmp_path):
+    """Its codes are those of the whole network, before and after; only the head has moved."""
+    settings = tiny(FAST)
+    without = replace(settings, head=None)
+    found = {}
+    for name, chosen in (("with", settings), ("without", without)):
+        result = runs.run(ROWS[0], 0, chosen, tmp_path, out=tmp_path / name)
+        lines = (tmp_path / name / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+        records = [json.loads(line) for line in lines]
+        found[name] = load_file(tmp_path / name / "model.safetensors"), records
+        assert records[-1]["r2"] == pytest.approx(result["scores"]["r2"], abs=1e-6)
+        assert result["seconds"] == records[-1]["seconds"]
+    (weights, records), (before, earlier) = found["with"], found["without"]
+    assert [r["step"] for r in records] == [r["step"] for r in earlier] + [4, 5]
+    moved = {name for name in weights if not torch.equal(weights[name], before[name])}
+    assert moved
+    assert all("encoder.head" in name for name in moved)
+    wrong = replace(settings, network="resnet18")
+    with pytest.raises(InputError, match='unless network is "small"'):
+        runs.run(ROWS[0], 0, wrong, tmp_path, out=tmp_path / "c")
 
 
 def test_the_original_images_are_used_where_they_are(tmp_path, monkeypatch):
@@ -206,7 +267,7 @@ def test_it_learns():
     z = process.latents(64, generator=0)
     batch = Labelled(z, process.mixing(z))
     training = replace(
-        FAST.supervised, steps=12, batch=64, lr=3e-3, score_every=1, warmup=2, optimizer="adam"
+        FAST.supervised, steps=20, batch=64, lr=3e-3, score_every=1, warmup=2, optimizer="adam"
     )
     history = train(objective, lambda size, generator: batch, training)
     losses = [record["loss"] for record in history.records]

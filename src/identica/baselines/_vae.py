@@ -91,7 +91,9 @@ class ConvDecoder(nn.Module):
 NETWORKS: dict[str, tuple[Callable[..., nn.Module], Callable[..., nn.Module]]] = {
     "conv": (ConvEncoder, ConvDecoder),
     "small": (
-        partial(SmallResNet, widths=(16, 32, 48), unsigned=False, maps=4, hidden=128, pool=2),
+        partial(
+            SmallResNet, widths=(16, 32, 48), unsigned=False, maps=4, hidden=128, blocks=0, pool=2
+        ),
         partial(ConvDecoder, hidden=128, widths=(32, 32, 24, 16)),
     ),
 }

@@ -49,7 +49,10 @@ def training_curve(
 ) -> Figure:
     """A score against the step, a line for each named history, in a scale that opens near 1."""
     with rc_context(STYLE):
-        figure = Figure(figsize=(5.2, 3.0))
+        beside = len(histories) > 5  # a legend of many lines would cover them
+        figure = Figure(
+            figsize=(6.6 if beside else 5.2, 3.0), layout="constrained" if beside else None
+        )
         axes = figure.subplots()
         for name, records in histories.items():
             steps = [r["step"] for r in records]
@@ -64,7 +67,10 @@ def training_curve(
         lowest = min([1 - r[score] for rs in histories.values() for r in rs] or [0.1])
         axes.set_ylim(1, max(lowest / 2, 2e-5))
         axes.set(xlabel="step", ylabel=f"{score} on {on}")
-        axes.legend(frameon=False)
+        if beside:
+            figure.legend(frameon=False, loc="outside right upper")
+        else:
+            axes.legend(frameon=False)
     return figure
 
 

@@ -124,7 +124,7 @@ def run(
         progress=progress,
         tick=tick,
     )
-    found = result(score(), history, training, seed)
+    found = result(score(), history, seed, training)
     if kind == "contrastive":
         found["pairs"] *= preset.positives
     return found, history

@@ -30,7 +30,7 @@ def walks(
     >>> walks(np.array([[0.0, 5.0], [1.0, 5.1], [2.0, 4.9], [1.0, 9.0]]), np.array([0]), stops=3)
     array([[1, 0, 1, 2]])
     """
-    start, places = _moved(codes, columns, stops)
+    start, places = moved(codes, columns, stops)
     rows = []
     for wanted in places:
         away = ((wanted[:, None] - codes[None]) ** 2).sum(axis=2)
@@ -46,13 +46,13 @@ def traversals(
 
     Gives grey images of 0…255, len(columns)×stops×64×64.
     """
-    _, places = _moved(codes, columns, stops)
+    _, places = moved(codes, columns, stops)
     drawn = vae.decoder(torch.from_numpy(places).float().flatten(0, 1)).sigmoid()
     return (255 * drawn).round().byte().reshape(len(columns), stops, 64, 64).numpy()
 
 
-def _moved(
-    codes: NDArray[np.float64], columns: NDArray[np.intp], stops: int
+def moved(
+    codes: NDArray[np.float64], columns: NDArray[np.intp], stops: int = 9
 ) -> tuple[int, NDArray[np.float64]]:
     """A typical sample, and its codes with one column at a time at its quantiles,
     len(columns)×stops×n."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from identica import checkpoints, theory
 from identica._check import InputError
 from identica.augment import simclr
-from identica.datasets.threedident import FACTORS
+from identica.datasets.threedident import FACTORS, render
 from identica.datasets.threedident.pictures import sheet
 from identica.datasets.threedident.storage import ImageSet
 from identica.families import Laplace, Normal, VonMisesFisher
@@ -24,7 +24,7 @@ from identica.metrics.linear_r2 import linear_r2_per_factor
 from identica.runs import WEIGHTS
 from identica.spaces import Box, Euclidean, Sphere
 from identica.studies import threedident_run as runs
-from identica.studies.images import walks
+from identica.studies.images import moved
 from identica.studies.study import (
     SCORES,
     Finished,
@@ -97,8 +97,7 @@ class ThreeDIdentTable(Study[ImageRow]):
 
     def job(self, row: ImageRow, kind: str, seed: int, preset: Any) -> Job:
         settings = runs.choose(preset) if isinstance(preset, str) else preset
-        training: Training | None = getattr(settings, kind, None)
-        pairs = training.steps * training.batch if training else 0
+        pairs = sum(t.steps * t.batch for t in runs.trainings(row, settings))
         return Job(runs.describe(row, seed, settings), partial(_work, row, seed, settings), pairs)
 
     def cells(self, row: ImageRow) -> dict[str, str]:
@@ -171,8 +170,10 @@ def _study(folder: Path) -> Path:
 def settings_of(config: Mapping[str, Any]) -> Settings:
     """The settings that a run was made with, from its config.json."""
     training = Training(**config["training"])
-    names = ("self_negative", "symmetric", "bound", "bound_lr")
+    names = ("self_negative", "symmetric", "bound", "learn_bound")
     more = {name: config[name] for name in names if name in config}
+    if "head" in config:
+        more["head"] = Training(**config["head"])
     images = Images(**config["images"])
     return Settings(images, config["network"], contrastive=training, supervised=training, **more)
 
@@ -218,14 +219,26 @@ def _what_was_recovered(
     figure = plots.true_against_recovered(z[:SHOWN], aligned[:SHOWN], "recovered", names=FACTORS)
     caption = f"True against recovered factors, {seed}, {how}"
     pictures.append(Picture(caption, plots.inline(figure, dpi=80)))
-    paths = walks(codes / codes.std(axis=0), match(z, codes).columns)
-    images = data.images(paths.ravel()).reshape(*paths.shape, data.size, data.size, 3)
-    figure = plots.sheet(sheet(images), FACTORS)
+    figure = plots.sheet(sheet(traversals(data, codes)), FACTORS)
     caption = (
-        "An unseen image (left), and the images nearest to it in the codes as the code of one factor "
-        f"moves through its quantiles, {seed}"
+        "An unseen image (left), and the factors that a linear map reads off its codes, rendered, as the "
+        f"code of one factor moves through its quantiles, {seed}"
     )
     return [*pictures, Picture(caption, plots.inline(figure, dpi=80))]
+
+
+def traversals(data: ImageSet, codes: NDArray[np.float64]) -> NDArray[np.uint8]:
+    """For each factor, a typical image, and what becomes of it as the code that belongs to the factor
+    moves alone, 10×10×S×S×3."""
+    z = data.raw_latents
+    start, places = moved(codes, match(z, codes).columns)
+    middle = codes.mean(axis=0)
+    slope = np.linalg.lstsq(codes - middle, z - z.mean(axis=0), rcond=None)[0]
+    factors = ((places - middle) @ slope + z.mean(axis=0)).clip(-1, 1)
+    drawn = render(factors.reshape(-1, len(FACTORS)), data.size)
+    drawn = drawn.reshape(*factors.shape[:2], *drawn.shape[1:])
+    first = np.broadcast_to(data.images(np.array([start])), (len(drawn), 1, *drawn.shape[2:]))
+    return np.concatenate([first, drawn], axis=1)
 
 
 def example_pairs(row: ImageRow, size: int) -> NDArray[np.uint8]:

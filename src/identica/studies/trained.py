@@ -39,13 +39,13 @@ def fit(
 
 
 def result(
-    scores: dict[str, float], history: History, training: Training, seed: int
+    scores: dict[str, float], history: History, seed: int, *trainings: Training
 ) -> dict[str, Any]:
-    """The content of result.json."""
+    """The content of result.json, after one training or several in turn."""
     return {
         "scores": scores,
         "seconds": history.last["seconds"],
-        "pairs": training.steps * training.batch,
+        "pairs": sum(training.steps * training.batch for training in trainings),
         "seed": seed,
     }
 

@@ -19,6 +19,7 @@ from typing import Any
 from identica import runs
 from identica._check import InputError
 from identica._files import write_text
+from identica._memory import keep_freed_memory
 from identica.studies.engine import Engine, one_line
 from identica.studies.study import Job
 
@@ -137,6 +138,7 @@ def do(
     if not session.exists():
         return job.name, f"{folder.parent} is not shared with {socket.gethostname()}"
     _limit_threads(threads)
+    keep_freed_memory()
     try:
         runs.execute(folder, job.config, work)
     except Exception as error:

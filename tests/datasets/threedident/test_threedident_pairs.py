@@ -26,6 +26,7 @@ from identica.datasets.threedident.pairs import (
     labelled,
     nearest,
     neighbours,
+    positives_of,
     rendered,
 )
 from identica.datasets.threedident.storage import ImageSet, build
@@ -141,9 +142,11 @@ def test_exact_pairs_come_from_a_cache_that_is_rendered_once(tmp_path, monkeypat
     anchors = rendered(tmp_path / "anchors", truth, z)
     np.testing.assert_array_equal(anchors.raw_latents, z.numpy())
     told = []
-    sample = exact(truth, anchors, tmp_path / "p", seed=1, tick=lambda *now: told.append(now))
+    positives = positives_of(
+        truth, anchors, tmp_path / "p", seed=1, tick=lambda *now: told.append(now)
+    )
     assert told[-1] == (12, 12)
-    pairs = sample(40, generator=source())
+    pairs = exact(anchors, positives)(40, generator=source())
     for z, x in ((pairs.z, pairs.x), (pairs.z_pos, pairs.x_pos)):
         found = x.permute(0, 2, 3, 1).numpy()
         assert np.abs(found.astype(int) - render(z.double().numpy(), 8, 4)).max() <= 2
@@ -154,19 +157,17 @@ def test_exact_pairs_come_from_a_cache_that_is_rendered_once(tmp_path, monkeypat
     assert 8 < len(partner) <= 12
 
     monkeypatch.setattr(Renderer, "draw", None)  # nothing is rendered again
-    again = exact(
-        truth,
-        rendered(tmp_path / "anchors", truth, torch.from_numpy(anchors.raw_latents)),
-        tmp_path / "p",
-        seed=1,
-    )(40, generator=source())
+    same = rendered(tmp_path / "anchors", truth, torch.from_numpy(anchors.raw_latents))
+    positives = positives_of(truth, same, tmp_path / "p", seed=1)
+    again = exact(same, positives)(40, generator=source())
     assert all(torch.equal(a, b) for a, b in zip(pairs, again, strict=True))
 
 
 def test_cached_positives_have_the_law_of_the_conditional(tmp_path, many, monkeypatch):
     monkeypatch.setattr(Renderer, "draw", lambda self, z, size: paint(z, size))
-    exact(process(Normal(0.25), size=4), many, tmp_path / "p", seed=1)
+    found = positives_of(process(Normal(0.25), size=4), many, tmp_path / "p", seed=1)
     z_pos = ImageSet(tmp_path / "p").raw_latents
+    np.testing.assert_array_equal(found.raw_latents, z_pos)
     inside = np.abs(many.raw_latents[:, 0]) < 0.2  # far from the walls: hardly truncated
     gap = (z_pos - many.raw_latents)[inside, 0]
     assert stats.kstest(gap, stats.norm(scale=0.25).cdf).pvalue > 0.01

@@ -141,15 +141,15 @@ def rendered(
     return build(folder, as_raw(z), mixing.draw, size=mixing.size, settings=settings, tick=tick)
 
 
-def exact(
+def positives_of(
     process: GenerativeProcess,
     anchors: ImageSet,
     folder: Path,
     *,
     seed: int,
     tick: Tick | None = None,
-) -> Sampler:
-    """A sampler of exact pairs from a cache: for each anchor, one draw of p(z̃ | z), rendered once.
+) -> ImageSet:
+    """For each anchor, the image of one draw of p(z̃ | z), rendered once.
 
     Args:
         process: the conditional and the renderer.
@@ -159,7 +159,11 @@ def exact(
         tick: told how many images are there, and of how many.
     """
     z = torch.from_numpy(anchors.raw_latents)
-    positives = rendered(folder, process, process.positives(z, generator=seed), tick=tick)
+    return rendered(folder, process, process.positives(z, generator=seed), tick=tick)
+
+
+def exact(anchors: ImageSet, positives: ImageSet) -> Sampler:
+    """A sampler of exact pairs from a cache, made by `positives_of`."""
 
     def sample(size: int, /, *, generator: torch.Generator) -> Pairs:
         rows = _rows(anchors, size, generator)
