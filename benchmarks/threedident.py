@@ -2,7 +2,8 @@
 
     python -m benchmarks.threedident [PICTURE.png]      # also: ours, Cycles', ten times the difference
 
-The PSNR needs `3dident_cycles/renders.npz` under `IDENTICA_DATA`.
+Writes results/raycaster.md. The PSNR needs `3dident_cycles/renders.npz` under `IDENTICA_DATA`; with
+`identica[blender]`, our own scene in Blender is compared with as well.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from __future__ import annotations
 import sys
 import time
 from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numba
@@ -21,6 +24,7 @@ from identica.datasets._root import data_root
 from identica.datasets.threedident import render
 
 SAMPLES = (4, 8, 16, 64)
+RESULTS = Path(__file__).parent.parent / "results" / "raycaster.md"
 CYCLES = data_root() / "3dident_cycles" / "renders.npz"
 
 
@@ -38,10 +42,23 @@ def psnr(images: NDArray[np.uint8], reference: NDArray[np.uint8]) -> NDArray[np.
     return np.asarray(10 * np.log10(255**2 / error))
 
 
+def references() -> tuple[NDArray[np.float64] | None, dict[str, NDArray[np.uint8]]]:
+    """Latents, and what there is to compare with at 128×128."""
+    found = cycles()
+    if found is None:
+        return None, {}
+    latents, images = found
+    others = {"Cycles": images}
+    if find_spec("bpy"):
+        from identica.datasets.threedident import blender
+
+        others["our scene in Blender"] = blender.render(latents, 128, 256)
+    return latents, others
+
+
 def measure(n: int = 256, repeat: int = 5) -> list[dict[str, Any]]:
     """A record for each number of samples: speed at 64×64, PSNR at 128×128."""
     latents = np.random.default_rng(0).uniform(-1, 1, (n, 10))
-    reference = cycles()
     records = []
     for samples in SAMPLES:
         wall = seconds(partial(render, latents, 64, samples), repeat=repeat)
@@ -49,13 +66,15 @@ def measure(n: int = 256, repeat: int = 5) -> list[dict[str, Any]]:
         render(latents, 64, samples)
         record = {
             "samples": samples,
-            "images_per_second": round(n / wall, 1),
-            "cpu_ms_per_image": round(1e3 * (time.process_time() - start) / n, 2),
+            "images per second": f"{n / wall:.0f}",
+            "CPU ms per image": f"{1e3 * (time.process_time() - start) / n:.2f}",
         }
-        if reference:
-            score = psnr(render(reference[0], 128, samples), reference[1])
-            record |= {"psnr": round(score.mean(), 2), "psnr_min": round(score.min(), 2)}
         records.append(record)
+    shown, others = references()
+    for record in records:
+        for name, images in others.items():
+            score = psnr(render(shown, 128, record["samples"]), images)
+            record[f"PSNR from {name}, dB"] = f"{score.mean():.2f} (at least {score.min():.2f})"
     return records
 
 
@@ -73,13 +92,22 @@ def picture(path: str, samples: int = 8, n: int = 6) -> None:
 
 
 def main() -> None:
-    """Print the table."""
-    print(f"matmul: {matmul_rate() / 1e9:.1f} GFLOP/s float32, {numba.get_num_threads()} threads")
+    """Measure, write the table and print it."""
+    rates = [matmul_rate() / 1e9]
     records = measure()
-    print(" | ".join(records[0]))
-    for record in records:
-        print(" | ".join(map(str, record.values())))
-    print(f"matmul: {matmul_rate() / 1e9:.1f} GFLOP/s float32")
+    rates.append(matmul_rate() / 1e9)
+    lines = ["# The ray caster at 64×64, and against Cycles at 128×128", ""]
+    lines += [f"| {' | '.join(records[0])} |", "| --- " * len(records[0]) + "|"]
+    lines += [f"| {' | '.join(map(str, record.values()))} |" for record in records]
+    before, after = (f"{rate:.0f}" for rate in rates)
+    lines += [
+        "",
+        f"On {numba.get_num_threads()} threads, beside a matrix product of {before} GFLOP/s in single "
+        f"precision before and {after} after.",
+        "",
+    ]
+    RESULTS.write_text("\n".join(lines), encoding="utf-8")
+    print("\n".join(lines))
     if len(sys.argv) > 1:
         picture(sys.argv[1])
 
