@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from benchmarks._measure import matmul_rate, seconds
 from identica.datasets._root import data_root
 from identica.datasets.threedident import render
+from identica.datasets.threedident.pictures import psnr
 
 SAMPLES = (4, 8, 16, 64)
 RESULTS = Path(__file__).parent.parent / "results" / "raycaster.md"
@@ -34,12 +35,6 @@ def cycles() -> tuple[NDArray[np.float64], NDArray[np.uint8]] | None:
         return None
     with np.load(CYCLES, allow_pickle=False) as data:
         return data["raw_latents"], data["images"]
-
-
-def psnr(images: NDArray[np.uint8], reference: NDArray[np.uint8]) -> NDArray[np.float64]:
-    """Peak signal to noise of each image, in dB."""
-    error = np.mean((images.astype(float) - reference) ** 2, axis=(1, 2, 3))
-    return np.asarray(10 * np.log10(255**2 / error))
 
 
 def references() -> tuple[NDArray[np.float64] | None, dict[str, NDArray[np.uint8]]]:
