@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -25,6 +26,7 @@ CONFIG, RESULT, METRICS, WEIGHTS = (
     "model.safetensors",
 )
 CHECKPOINT, PROGRESS, NOTES, LOCK = "checkpoint.safetensors", "progress.json", "notes.log", ".lock"
+STAGES = "stages"  # a folder for each part of a run that is trained in several
 
 
 def run_name(config: Mapping[str, Any]) -> str:
@@ -114,7 +116,7 @@ def execute(
             try:
                 done = dict(work(folder))
             except InputError as error:
-                if not (folder / CHECKPOINT).exists():
+                if not any((folder / name).exists() for name in (CHECKPOINT, STAGES)):
                     raise
                 _start_over(folder, config, error)
                 done = dict(work(folder))
@@ -126,13 +128,13 @@ def execute(
 def _start_over(folder: Path, config: Mapping[str, Any], error: InputError) -> None:
     """Set aside what an error is about: the result or the checkpoint; everything if the
     configuration is another one."""
-    names = [RESULT] if (folder / RESULT).exists() else [CHECKPOINT, METRICS]
+    names = [RESULT] if (folder / RESULT).exists() else [CHECKPOINT, STAGES, METRICS]
     try:
         same = read_json(folder / CONFIG) == plain(config)
     except InputError:
         same = False
     if not same:
-        names = [CONFIG, RESULT, CHECKPOINT, METRICS, WEIGHTS]
+        names = [CONFIG, RESULT, CHECKPOINT, STAGES, METRICS, WEIGHTS]
     moved = [set_aside(folder / name).name for name in names if (folder / name).exists()]
     note(folder, f"{error}; set aside as {', '.join(moved)}, and the run is done again")
     open_run(folder, config)
@@ -156,6 +158,7 @@ def tidy(folder: Path) -> None:
     """Remove what a finished run no longer needs."""
     for name in (CHECKPOINT, PROGRESS):
         (folder / name).unlink(missing_ok=True)
+    shutil.rmtree(folder / STAGES, ignore_errors=True)
 
 
 def claim(folder: Path) -> AbstractContextManager[None]:

@@ -20,6 +20,7 @@ from identica.studies import threedident_run as runs
 from identica.studies.study import Finished
 from identica.studies.threedident import ROWS, example_pairs, recovered, settings_of, traversals
 from identica.studies.threedident_run import FAST, PAPER
+from identica.studies.trained import read_metrics
 from identica.training import train
 
 STUDY = find("icml-table4")
@@ -29,11 +30,12 @@ def tiny(preset, **training):
     """A preset with tiny images and few steps; all else is its own."""
     short = {"steps": 3, "batch": 6, "score_every": 2, "checkpoint_every": 2, "warmup": 1}
     images = replace(preset.images, size=16, train=40, test=24, samples=4)
-    head = preset.head and replace(preset.head, steps=2, batch=8, score_every=1)
+    few = {"steps": 2, "batch": 8, "score_every": 1}
+    parts = {name: getattr(preset, name) for name in ("start", "narrow", "head")}
     return replace(
         preset,
         images=images,
-        head=head,
+        **{name: part and replace(part, **few) for name, part in parts.items()},
         contrastive=replace(preset.contrastive, **(short | training)),
         supervised=replace(preset.supervised, **(short | training)),
     )
@@ -139,7 +141,7 @@ def test_codes_lie_in_the_space_of_the_model(row):
     x = torch.rand(6, 3, 32, 32, generator=torch.Generator().manual_seed(0))
     codes = model(x)
     if row.row in (1, 3):
-        assert ((codes > 0) & (codes < FAST.bound)).all()
+        assert ((codes > 0) & (codes < runs.matched_side(row))).all()
     else:
         assert row.model_space.contains(codes).all()
     loss = objective(Pairs(None, None, x, x.flip(3)))
@@ -147,8 +149,9 @@ def test_codes_lie_in_the_space_of_the_model(row):
 
 
 def test_the_fast_box_has_the_side_where_the_model_is_the_process():
-    sigma = ROWS[0].conditional.std
-    assert FAST.bound == pytest.approx(2 / (sigma * 2**0.5), abs=1e-3)
+    for row in (ROWS[0], runs.narrower(ROWS[0])):
+        side = runs.make_model(row, FAST, 0).head.sides
+        torch.testing.assert_close(side, torch.full((10,), 2 / (row.conditional.std * 2**0.5)))
     learnt = {True: PAPER, False: FAST}
     for learn, preset in learnt.items():
         assert runs.make_model(ROWS[0], preset, 0).head.learnable is learn
@@ -178,18 +181,21 @@ class Killed(Exception):
 @pytest.mark.parametrize(
     ("preset", "row", "at"),
     [
-        (FAST, ROWS[0], 2),
-        (FAST, ROWS[0], 4),  # when the head is trained by itself
+        (FAST, ROWS[0], 3),  # the second of three starts
+        (FAST, ROWS[0], 7),  # narrow pairs
+        (FAST, ROWS[0], 10),  # the pairs of the process
+        (FAST, ROWS[0], 12),  # the head
+        (FAST, ROWS[2], 12),
+        (FAST, ROWS[3], 10),
         (FAST, ROWS[4], 2),
         (FAST, ROWS[5], 2),
         (PAPER, ROWS[0], 2),
     ],
-    ids=["fast pairs", "fast head", "fast views", "fast supervised", "paper pairs"],
 )
 def test_a_run_that_is_killed_goes_on_to_the_same_numbers(tmp_path, preset, row, at):
     settings = tiny(preset)
-    total = sum(training.steps for training in runs.trainings(row, settings))
-    assert total == (5 if preset is FAST and row is ROWS[0] else 3)
+    total = 13 if at > 2 else 3
+    assert runs.work(row, settings) == (total, 3 * 6 + (total - 3) * 8)
 
     def kill(step, steps):
         assert steps == total
@@ -204,13 +210,12 @@ def test_a_run_that_is_killed_goes_on_to_the_same_numbers(tmp_path, preset, row,
         row, 0, settings, tmp_path, out=tmp_path / "b", tick=lambda step, _: steps.append(step)
     )
     assert steps[-1] == total - 1
-    assert min(step for step in steps if step) == 2 + (at > 3)  # from the last checkpoint
     assert resumed["scores"] == whole["scores"]
     assert resumed["pairs"] == 3 * 6 + (total - 3) * 8
-    for name in ("model.safetensors", "metrics.jsonl"):
-        a, b = ((tmp_path / run / name).read_bytes() for run in "ab")
-        assert name.endswith("jsonl") or a == b
-        assert a.count(b"\n") == b.count(b"\n")
+    a, b = ((tmp_path / run / "model.safetensors").read_bytes() for run in "ab")
+    assert a == b
+    records = [[record | {"seconds": 0} for record in read_metrics(tmp_path / run)] for run in "ab"]
+    assert records[0] == records[1]
     settings = replace(settings, network="resnet19")
     with pytest.raises(InputError, match="network must be one of"):
         runs.run(row, 0, settings, tmp_path, out=tmp_path / "c")
@@ -223,13 +228,13 @@ def test_the_head_learns_by_itself_and_the_rest_stays(tmp_path):
     found = {}
     for name, chosen in (("with", settings), ("without", without)):
         result = runs.run(ROWS[0], 0, chosen, tmp_path, out=tmp_path / name)
-        lines = (tmp_path / name / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-        records = [json.loads(line) for line in lines]
+        records = read_metrics(tmp_path / name)
         found[name] = load_file(tmp_path / name / "model.safetensors"), records
         assert records[-1]["r2"] == pytest.approx(result["scores"]["r2"], abs=1e-6)
         assert result["seconds"] == records[-1]["seconds"]
     (weights, records), (before, earlier) = found["with"], found["without"]
-    assert [r["step"] for r in records] == [r["step"] for r in earlier] + [4, 5]
+    assert [r["step"] for r in records] == [7, 8, 10, 11, 12, 13]
+    assert [r["step"] for r in earlier] == [7, 8, 10, 11]
     moved = {name for name in weights if not torch.equal(weights[name], before[name])}
     assert moved
     assert all("encoder.head" in name for name in moved)

@@ -124,7 +124,7 @@ def run(
         progress=progress,
         tick=tick,
     )
-    found = result(score(), history, seed, training)
+    found = result(score(), history, training, seed)
     if kind == "contrastive":
         found["pairs"] *= preset.positives
     return found, history

@@ -225,7 +225,7 @@ def run(
         out=out,
         tick=tick,
     )
-    return result(score(), history, seed, settings.training)
+    return result(score(), history, settings.training, seed)
 
 
 def drawn(data: KittiMasks, seed: int) -> NDArray[np.int64]:

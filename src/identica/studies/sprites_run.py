@@ -338,4 +338,4 @@ def run(
         tick=tick,
     )
     scores = score(row, data, encode, settings.scoring, seed)
-    return result(scores, history, seed, settings.training)
+    return result(scores, history, settings.training, seed)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,6 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from identica import checkpoints
 from identica._check import one_of
 from identica.datasets._root import data_root
 from identica.datasets.threedident import FACTORS
@@ -21,6 +22,8 @@ from identica.datasets.threedident.pairs import (
     Renderer,
     as_images,
     augmented,
+    draw_rows,
+    drawn,
     exact,
     labelled,
     neighbours,
@@ -29,24 +32,24 @@ from identica.datasets.threedident.pairs import (
 )
 from identica.datasets.threedident.storage import ImageSet
 from identica.encoders import BoxHead, ContrastiveModel
-from identica.families import Family, Uniform
+from identica.families import Family, Laplace, Normal, Uniform
 from identica.losses import InfoNCE
 from identica.metrics import linear_r2, mcc
 from identica.metrics.linear_r2 import linear_r2_per_factor
-from identica.process import GenerativeProcess
+from identica.process import GenerativeProcess, Pairs
 from identica.resnet import ResNet18, SmallResNet
-from identica.runs import WEIGHTS
 from identica.spaces import Box, Space
 from identica.studies.presets import PRESETS
 from identica.studies.study import Tick
 from identica.studies.tables import Published
-from identica.studies.threedident_head import train_head
-from identica.studies.trained import fit, result
-from identica.training import Contrastive, Sampler, Supervised, Training, write_metrics
+from identica.studies.threedident_head import head_alone
+from identica.studies.trained import Course
+from identica.training import Contrastive, Sampler, Supervised, Training
 
 LATENTS = Box(len(FACTORS), low=-1.0, high=1.0)
 NETWORKS: dict[str, Callable[..., nn.Module]] = {"resnet18": ResNet18, "small": SmallResNet}
 BATCH = 256  # images encoded at a time
+TRIAL, TRIALS = 12345, 16  # the batches that networks are compared by after their start
 
 
 @dataclass(frozen=True)
@@ -89,25 +92,31 @@ class Settings:
         images: what it is trained and scored on.
         network: "resnet18" or "small".
         contrastive, supervised: how each is trained.
-        head: how the head of a contrastive network is trained afterwards, by itself, on what the rest
-            of the network makes of each image once. That is cheap, so that batches can be large and
-            steps many. None leaves it out, and so do pairs that are not images in a cache.
+        start: how each of `starts` networks is trained first, on narrower pairs: wide ones take long to
+            show that a code is worth having. The one with the lowest loss goes on: some fold a factor
+            in the middle, which further training does not undo.
+        narrow: how it goes on, still on narrower pairs.
+        head: how the head is trained in the end, by itself, on what the rest of the network makes of
+            each image once. That is cheap, so that batches can be large and steps many.
+        starts: number of networks that start.
         self_negative: each anchor counts among its own negatives, as published. That only helps
             where the conditional is so narrow that the task is easy without it.
         symmetric: both members of a pair are anchors in turn: more is learnt from the same images;
             near the walls of a box the reversed conditional is a little off the assumed one.
-        bound, learn_bound: the side of a box, or where it starts if it is learnt.
+        bound: where the learnt side of a box starts; None fixes it where the model is the process.
     """
 
     images: Images
     network: str
     contrastive: Training
     supervised: Training
+    start: Training | None = None
+    narrow: Training | None = None
     head: Training | None = None
+    starts: int = 1
     self_negative: bool = True
     symmetric: bool = False
-    bound: float = 1.0
-    learn_bound: bool = True
+    bound: float | None = 1.0
 
 
 _published = Training(
@@ -126,23 +135,26 @@ PAPER = Settings(
     contrastive=_published,
     supervised=_published,
 )
-_quick = Training(steps=3600, batch=256, lr=1e-2, warmup=50, score_every=200, checkpoint_every=50)
-# Without the self-pair the model's conditional is the true one where the codes span 2/(σ√2) = 4.04. A
-# learnt side outgrows that while the angles are not known yet, and nothing pushes it back: its walls are
-# then not felt, and factors stay mixed.
+_quick = Training(steps=2200, batch=256, lr=7.5e-3, warmup=50, score_every=200, checkpoint_every=50)
+_first = replace(_quick, lr=1e-2, decay=0)
 FAST = Settings(
     images=Images(size=64, train=120_000, test=4096, exact=True, samples=4),
     network="small",
+    start=replace(_first, steps=300, score_every=300),
+    narrow=replace(_first, steps=1000),
     contrastive=_quick,
-    supervised=replace(_quick, batch=128),
     head=Training(
-        steps=3000, batch=1024, lr=1e-3, optimizer="adam", score_every=250, checkpoint_every=500
+        steps=3000, batch=1024, lr=1e-3, optimizer="adam", score_every=500, checkpoint_every=500
     ),
+    supervised=replace(_quick, steps=3600, lr=1e-2, batch=128),
+    starts=3,
     self_negative=False,
     symmetric=True,
-    bound=4.04,
-    learn_bound=False,
+    bound=None,
 )
+# Of a factor's range that the codes of pairs are apart: narrow ones have the seven easy factors tell a pair
+# from the rest of a batch, and the angles are not asked for.
+NARROW = 0.7
 
 
 def choose(preset: str) -> Settings:
@@ -172,23 +184,40 @@ def describe(row: ImageRow, seed: int, settings: Settings) -> dict[str, Any]:
             "self_negative": settings.self_negative,
             "symmetric": settings.symmetric,
         }
-        if head := head_training(row, settings):
-            config["head"] = asdict(head)
+    if parts := parts_of(row, settings):
+        config |= {name: asdict(training) for name, training in parts.items()}
+        config["starts"] = settings.starts
     if isinstance(row.model_space, Box):
-        config |= {"bound": settings.bound, "learn_bound": settings.learn_bound}
+        config["bound"] = settings.bound
     return config
 
 
-def head_training(row: ImageRow, settings: Settings) -> Training | None:
-    """How the head of a row is trained by itself, None if it is not."""
-    in_cache = row.kind == "contrastive" and row.conditional is not None and settings.images.exact
-    return settings.head if in_cache else None
+def parts_of(row: ImageRow, settings: Settings) -> dict[str, Training]:
+    """What a row is trained by apart from its main part; only exact pairs can be made narrower."""
+    if row.kind != "contrastive" or row.conditional is None or not settings.images.exact:
+        return {}
+    parts = {"start": settings.start, "narrow": settings.narrow, "head": settings.head}
+    return {name: training for name, training in parts.items() if training is not None}
 
 
-def trainings(row: ImageRow, settings: Settings) -> list[Training]:
-    """All that a row is trained by, in turn."""
-    in_turn = getattr(settings, row.kind, None), head_training(row, settings)
-    return [training for training in in_turn if training is not None]
+def work(row: ImageRow, settings: Settings) -> tuple[int, int]:
+    """The steps of a run, and how many pairs they see."""
+    main: Training | None = getattr(settings, row.kind, None)
+    parts = parts_of(row, settings)
+    all_of = [
+        *parts.values(),
+        *([parts["start"]] * (settings.starts - 1) if "start" in parts else []),
+    ]
+    all_of += [main] if main else []
+    return sum(t.steps for t in all_of), sum(t.steps * t.batch for t in all_of)
+
+
+def narrower(row: ImageRow) -> ImageRow:
+    """The same row with pairs nearer to each other."""
+    if isinstance(row.conditional, Normal):
+        return replace(row, conditional=Normal(NARROW * row.conditional.std))
+    assert isinstance(row.conditional, Laplace)
+    return replace(row, conditional=Laplace(NARROW * row.conditional.scale))
 
 
 # --- images -----------------------------------------------------------------------------------------
@@ -242,9 +271,18 @@ def batches(
         return labelled(data)
     if row.conditional is None:
         return augmented(data)
+    process = make_process(row, images)
     if not images.exact:
-        return neighbours(make_process(row, images), data)
+        return neighbours(process, data)
+    if is_wide(row):
+        return drawn(process, data)
     return exact(data, partners(row, study, images, tick))
+
+
+def is_wide(row: ImageRow) -> bool:
+    """Whether pairs can be drawn among images that exist: of ten thousand, about a hundred have a chance
+    then. A Laplace of the same width has too sharp a peak in ten dimensions."""
+    return isinstance(row.conditional, Normal) and row.conditional.std >= 0.5
 
 
 def partners(
@@ -269,10 +307,23 @@ def make_model(row: ImageRow, settings: Settings, seed: int) -> ContrastiveModel
     assert row.model is not None
     space, head = row.model_space, None
     if isinstance(space, Box):
-        space = space if settings.learn_bound else Box(space.dim, high=settings.bound)
-        head = BoxHead(space, learnable=settings.learn_bound, start=settings.bound)
+        learnt = settings.bound is not None
+        space = space if learnt else Box(space.dim, high=matched_side(row))
+        head = BoxHead(space, learnable=learnt, start=settings.bound)
     encoder = NETWORKS[settings.network](space.dim, seed=seed)
     return ContrastiveModel(space, row.model, encoder, head=head)
+
+
+def matched_side(row: ImageRow) -> float:
+    """The side of a box for which the model's conditional is the true one, without the self-pair.
+
+    A learnt side outgrows it while the angles are not known yet, and nothing pushes it back: its walls
+    are then not felt, and factors stay mixed.
+    """
+    if isinstance(row.conditional, Normal):
+        return float(2 / (row.conditional.std * 2**0.5))
+    assert isinstance(row.conditional, Laplace)
+    return 1 / row.conditional.scale
 
 
 def make_objective(
@@ -284,12 +335,14 @@ def make_objective(
         encoder = NETWORKS[network](len(FACTORS), seed=seed)
         return Supervised(encoder), encoder
     model = make_model(row, settings, seed)
-    loss = InfoNCE(
-        model.conditional,
-        self_negative=settings.self_negative,
-        symmetric=settings.symmetric,
-    )
-    return Contrastive(model, loss), model
+    return make_contrastive(model, settings), model
+
+
+def make_contrastive(model: ContrastiveModel, settings: Settings) -> Contrastive:
+    """The contrastive objective of a model."""
+    negative, symmetric = settings.self_negative, settings.symmetric
+    loss = InfoNCE(model.conditional, self_negative=negative, symmetric=symmetric)
+    return Contrastive(model, loss)
 
 
 def r2_of(factor: str) -> str:
@@ -323,56 +376,119 @@ def run(
 
     Images are rendered into the folder of the study if they are not there yet, for all its runs.
     """
-    in_turn = trainings(row, settings)
-    steps = sum(training.steps for training in in_turn)
-
-    def tell(step: int) -> None:
-        if tick is not None:
-            tick(step, steps)
-
-    def alive() -> None:
-        tell(0)
-
-    test = unseen(study, settings.images, alive)
-    if not in_turn:
+    main: Training | None = getattr(settings, row.kind, None)
+    parts = parts_of(row, settings)
+    course = Course(out, work(row, settings)[0], tick)
+    images = settings.images
+    test = unseen(study, images, course.tick)
+    if main is None:
         r2 = linear_r2(test.raw_latents, small_pixels(test))
         return {"scores": {"r2": r2}, "seconds": 0.0, "pairs": 0, "seed": seed}
-    objective, encode = make_objective(row, settings, seed)
-    sample = batches(row, study, settings.images, alive)
 
     def score(codes: NDArray[np.float64]) -> dict[str, float]:
         r2 = linear_r2_per_factor(test.raw_latents, codes)
         by_factor = {r2_of(name): float(value) for name, value in zip(FACTORS, r2, strict=True)}
         return {"r2": float(r2.mean()), "mcc": mcc(test.raw_latents, codes), **by_factor}
 
-    history = fit(
-        objective,
-        sample,
-        in_turn[0],
-        seed=2 * seed,
-        score=lambda: score(codes_of(encode, test)),
-        out=out,
-        tick=lambda step, _: tell(step),
-    )
-    if head := head_training(row, settings):
-        assert isinstance(objective, Contrastive)
-        done, seconds = in_turn[0].steps, history.last["seconds"]
-        records = train_head(
+    def fit(name: str, training: Training) -> None:
+        course.fit(
+            name,
             objective,
-            (seen(study, settings.images), partners(row, study, settings.images)),
-            head,
-            seed=2 * seed + 1,
-            test=test,
-            score=score,
-            tick=lambda step: tell(done + step),
+            sample,
+            training,
+            seed=2 * seed,
+            score=lambda: score(codes_of(encode, test)),
         )
-        history.records += [
-            record | {"step": done + record["step"], "seconds": seconds + record["seconds"]}
-            for record in records
-        ]
-        write_metrics(out, history)
-        checkpoints.save_weights(out / WEIGHTS, objective)
-    return result(score(codes_of(encode, test)), history, seed, *in_turn)
+
+    objective, encode = make_objective(row, settings, seed)
+    if "start" in parts or "narrow" in parts:
+        near = narrower(row)
+        sample = batches(near, study, images, course.tick)
+        wide = encode
+        objective, encode = first(near, settings, seed, course, sample, parts.get("start"))
+        if "narrow" in parts:
+            fit("narrow", parts["narrow"])
+        objective, encode = widened(encode, wide, settings)
+    sample = batches(row, study, images, course.tick)
+    fit("main", main)
+    if "head" in parts:
+        assert isinstance(objective, Contrastive)
+        train_head(objective, row, parts["head"], seed, study, images, test, course, score)
+    return course.result(score(codes_of(encode, test)), objective, seed)
+
+
+def first(
+    row: ImageRow,
+    settings: Settings,
+    seed: int,
+    course: Course,
+    sample: Sampler,
+    training: Training | None,
+) -> tuple[Contrastive | Supervised, nn.Module]:
+    """Of several networks that have started, the one with the lowest loss on fresh pairs."""
+    made = [make_objective(row, settings, seed + 1000 * i) for i in range(settings.starts)]
+    if training is None:
+        return made[0]
+
+    def loss_of(objective: nn.Module) -> dict[str, float]:
+        source = torch.Generator().manual_seed(TRIAL)
+        with torch.no_grad():
+            found = [objective(sample(training.batch, generator=source)) for _ in range(TRIALS)]
+        return {"loss on fresh pairs": float(torch.stack(found).mean())}
+
+    losses = []
+    for i, (objective, _) in enumerate(made):
+        score = partial(loss_of, objective)
+        last = course.fit(
+            f"start-{i}", objective, sample, training, seed=2 * seed, score=score, record=False
+        )
+        losses.append(last["loss on fresh pairs"])
+    return made[int(np.argmin(losses))]
+
+
+def widened(
+    trained: nn.Module, wide: nn.Module, settings: Settings
+) -> tuple[Contrastive, ContrastiveModel]:
+    """The model of wide pairs with the weights of one that was trained on narrower ones."""
+    assert isinstance(trained, ContrastiveModel)
+    assert isinstance(wide, ContrastiveModel)
+    head = wide.head if isinstance(wide.space, Box) else trained.head
+    model = ContrastiveModel(wide.space, wide.conditional, trained.encoder, head=head)
+    return make_contrastive(model, settings), model
+
+
+def train_head(
+    objective: Contrastive,
+    row: ImageRow,
+    training: Training,
+    seed: int,
+    study: Path,
+    images: Images,
+    test: ImageSet,
+    course: Course,
+    score: Callable[[NDArray[np.float64]], dict[str, float]],
+) -> None:
+    """Train the head by itself on what the rest of the network makes of each image."""
+    began = time.perf_counter()
+    alone, read = head_alone(objective)
+    data = seen(study, images)
+    x, x_test = read(data, course.tick), read(test, course.tick)
+    x_pos = x if is_wide(row) else read(partners(row, study, images), course.tick)
+    draw = draw_rows(make_process(row, images), data.raw_latents)
+
+    def sample(size: int, /, *, generator: torch.Generator) -> Pairs:
+        if is_wide(row):
+            rows, others = draw(size, generator)
+        else:
+            rows = others = torch.randint(len(x), (size,), generator=generator).numpy()
+        return Pairs(x[rows], x_pos[others], x[rows], x_pos[others])
+
+    @torch.no_grad()
+    def scores() -> dict[str, float]:
+        return score(alone.model(x_test).double().numpy())
+
+    course.seconds += time.perf_counter() - began
+    course.fit("head", alone, sample, training, seed=2 * seed + 1, score=scores)
 
 
 def small_pixels(data: ImageSet, side: int = 16) -> NDArray[np.float64]:

@@ -13,9 +13,9 @@ from torch import nn
 
 from identica import checkpoints
 from identica._check import InputError
-from identica.runs import CHECKPOINT, METRICS
+from identica.runs import CHECKPOINT, METRICS, STAGES, WEIGHTS
 from identica.studies.study import Finished, Picture, Tick
-from identica.training import History, Sampler, Training, train
+from identica.training import History, Sampler, Training, train, write_metrics
 
 
 def fit(
@@ -38,14 +38,74 @@ def fit(
     return history
 
 
+class Course:
+    """Several trainings in turn, with one history, one count of steps and one clock.
+
+    Each has a folder of its own below `out` with its checkpoint, so that a run that was killed passes
+    over those that are done.
+
+    Args:
+        out: the folder of the run.
+        steps: of all trainings together.
+        tick: told how far the run is.
+    """
+
+    def __init__(self, out: Path, steps: int, tick: Tick | None = None) -> None:
+        self.out, self.steps, self._tick = out, steps, tick
+        self.history = History()
+        self.step, self.seconds, self.pairs = 0, 0.0, 0
+
+    def tick(self, step: int = 0) -> None:
+        """Tell how far the run is, `step` steps into the training under way."""
+        if self._tick is not None:
+            self._tick(self.step + step, self.steps)
+
+    def fit(
+        self,
+        name: str,
+        objective: nn.Module,
+        sample: Sampler,
+        training: Training,
+        *,
+        seed: int,
+        score: Callable[[], dict[str, float]],
+        record: bool = True,
+    ) -> dict[str, float]:
+        """One training; its last record. With `record`, its records go to the history."""
+        history = fit(
+            objective,
+            sample,
+            training,
+            seed=seed,
+            score=score,
+            out=self.out / STAGES / name,
+            tick=lambda step, _: self.tick(step),
+        )
+        if record:
+            self.history.records += [
+                r | {"step": self.step + r["step"], "seconds": self.seconds + r["seconds"]}
+                for r in history.records
+            ]
+        self.step += training.steps
+        self.seconds += history.last["seconds"]
+        self.pairs += training.steps * training.batch
+        return history.last
+
+    def result(self, scores: dict[str, float], objective: nn.Module, seed: int) -> dict[str, Any]:
+        """Write the history and the weights of a run, and return the content of result.json."""
+        write_metrics(self.out, self.history)
+        checkpoints.save_weights(self.out / WEIGHTS, objective)
+        return {"scores": scores, "seconds": self.seconds, "pairs": self.pairs, "seed": seed}
+
+
 def result(
-    scores: dict[str, float], history: History, seed: int, *trainings: Training
+    scores: dict[str, float], history: History, training: Training, seed: int
 ) -> dict[str, Any]:
-    """The content of result.json, after one training or several in turn."""
+    """The content of result.json."""
     return {
         "scores": scores,
         "seconds": history.last["seconds"],
-        "pairs": sum(training.steps * training.batch for training in trainings),
+        "pairs": training.steps * training.batch,
         "seed": seed,
     }
 

@@ -112,6 +112,38 @@ def nearest(tree: cKDTree, z: NDArray[np.float64], z_pos: NDArray[np.float64]) -
     return rows, np.where(both[:, 0] == rows, both[:, 1], both[:, 0])
 
 
+def drawn(process: GenerativeProcess, data: ImageSet, candidates: int = 8192) -> Sampler:
+    """A sampler of pairs among images that exist: of so many candidates, each anchor takes one as its
+    positive with the probabilities of p(z̃ | z).
+
+    The latents of the images have to be uniform, and the conditional wide, so that it gives many of the
+    candidates a chance: then its law is that of the process, and there are as many pairs as one likes.
+    """
+    rows = draw_rows(process, data.raw_latents, candidates)
+
+    def sample(size: int, /, *, generator: torch.Generator) -> Pairs:
+        return take(data, *rows(size, generator))
+
+    return sample
+
+
+def draw_rows(
+    process: GenerativeProcess, raw_latents: NDArray[np.float64], candidates: int = 8192
+) -> Callable[[int, torch.Generator], tuple[Rows, Rows]]:
+    """What `drawn` draws: the rows of anchors and of their positives."""
+    z = torch.from_numpy(raw_latents).float()
+
+    def draw(size: int, generator: torch.Generator) -> tuple[Rows, Rows]:
+        rows = torch.randint(len(z), (size,), generator=generator)
+        others = torch.randint(len(z), (candidates,), generator=generator)
+        chances = process.conditional.pairwise(z[rows], z[others])
+        chances.masked_fill_(rows[:, None] == others, -torch.inf)
+        noise = torch.empty_like(chances).exponential_(generator=generator)  # Gumbel's, by its log
+        return rows.numpy(), others[(chances - noise.log()).argmax(dim=1)].numpy()
+
+    return draw
+
+
 def take(anchors: ImageSet, rows: Rows, rows_pos: Rows, positives: ImageSet | None = None) -> Pairs:
     """The pairs of the given rows; positives come from the same images unless told otherwise."""
     others = anchors if positives is None else positives
