@@ -47,11 +47,21 @@ def table(runs: list[list[dict[str, float]]]) -> str:
         scores = [means["r2"], *(means[r2_of(name)] for name in FACTORS), means["mcc"]]
         cells = [f"{means['step']:.0f}", f"{means['seconds'] / 60:.1f}"]
         lines.append(f"| {' | '.join(cells + [f'{score:.3f}' for score in scores])} |")
-    steps = FAST.contrastive.steps
-    words = (
-        f"Means of {len(runs)} seeds, one core each. After step {steps} the head is trained alone."
-    )
+    words = f"Means of {len(runs)} seeds, one core each. {parts()}"
     return "\n".join([*lines, "", words, ""])
+
+
+def parts() -> str:
+    """Where the parts of a run begin."""
+    assert FAST.start is not None
+    assert FAST.narrow is not None
+    starts = FAST.starts * FAST.start.steps
+    narrow = starts + FAST.narrow.steps
+    return (
+        f"The first {starts} steps are those of {FAST.starts} networks of which one goes on; up to step "
+        f"{narrow} the pairs are narrower; after step {narrow + FAST.contrastive.steps} the head is "
+        "trained alone."
+    )
 
 
 def main(study: Path) -> None:

@@ -14,7 +14,7 @@ from identica.datasets.threedident.pairs import Renderer
 from identica.datasets.threedident.storage import ImageSet, build
 from identica.metrics import linear_r2
 from identica.process import Labelled, Pairs
-from identica.runs import read_json
+from identica.runs import execute, read_json
 from identica.studies import find, reproduce
 from identica.studies import threedident_run as runs
 from identica.studies.study import Finished
@@ -219,6 +219,27 @@ def test_a_run_that_is_killed_goes_on_to_the_same_numbers(tmp_path, preset, row,
     settings = replace(settings, network="resnet19")
     with pytest.raises(InputError, match="network must be one of"):
         runs.run(row, 0, settings, tmp_path, out=tmp_path / "c")
+
+
+def test_a_damaged_part_is_set_aside_and_the_run_begun_anew(tmp_path):
+    settings = tiny(FAST)
+
+    def work(folder, tick=None):
+        return runs.run(ROWS[0], 0, settings, tmp_path, out=folder, tick=tick)
+
+    def kill(step, _):
+        if step == 7:
+            raise Killed
+
+    config = runs.describe(ROWS[0], 0, settings)
+    with pytest.raises(Killed):
+        execute(tmp_path / "run", config, lambda folder: work(folder, kill))
+    (tmp_path / "run" / "stages" / "start-1" / "checkpoint.safetensors").write_bytes(b"?")
+    found = execute(tmp_path / "run", config, work)
+    assert found["scores"] == work(tmp_path / "whole")["scores"]
+    assert (tmp_path / "run" / "stages.aside-1" / "start-0").is_dir()
+    assert not (tmp_path / "run" / "stages").exists()
+    assert "set aside as stages.aside-1" in (tmp_path / "run" / "notes.log").read_text()
 
 
 def test_the_head_learns_by_itself_and_the_rest_stays(tmp_path):
