@@ -170,7 +170,7 @@ def _study(folder: Path) -> Path:
 def settings_of(config: Mapping[str, Any]) -> Settings:
     """The settings that a run was made with, from its config.json."""
     training = Training(**config["training"])
-    names = ("self_negative", "symmetric", "bound", "starts")
+    names = ("self_negative", "symmetric", "bound", "starts", "heat")
     more = {name: config[name] for name in names if name in config}
     parts = ("start", "narrow", "head")
     more |= {name: Training(**config[name]) for name in parts if name in config}

@@ -6,24 +6,22 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from identica._check import InputError
 from identica.datasets.threedident.pairs import as_images
 from identica.datasets.threedident.storage import ImageSet
 from identica.encoders import ContrastiveModel
 from identica.resnet import SmallResNet
-from identica.training import Contrastive
 
 BATCH = 256  # images read at a time
 
 
-def head_alone(objective: Contrastive) -> tuple[Contrastive, Callable[..., Tensor]]:
-    """The same objective for the head alone, which is shared, and how to get its input.
+def head_alone(model: nn.Module) -> tuple[ContrastiveModel, Callable[..., Tensor]]:
+    """The model of the head alone, which is shared, and how to get its input.
 
     `read(data, tick)` gives what the rest of the network makes of the images of a data set.
     """
-    model = objective.model
     network = getattr(model, "encoder", None)
     if not isinstance(model, ContrastiveModel) or not isinstance(network, SmallResNet):
         raise InputError('head must be None unless network is "small": no other has a head apart')
@@ -39,4 +37,4 @@ def head_alone(objective: Contrastive) -> tuple[Contrastive, Callable[..., Tenso
             parts.append(network.read(as_images(data.images(rows))))
         return torch.cat(parts)
 
-    return Contrastive(alone, objective.loss), read
+    return alone, read

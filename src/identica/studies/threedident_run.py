@@ -50,6 +50,7 @@ LATENTS = Box(len(FACTORS), low=-1.0, high=1.0)
 NETWORKS: dict[str, Callable[..., nn.Module]] = {"resnet18": ResNet18, "small": SmallResNet}
 BATCH = 256  # images encoded at a time
 TRIAL, TRIALS = 12345, 16  # the batches that networks are compared by after their start
+COOLING = 0.9  # the part of its training in which a head cools down
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,10 @@ class Settings:
             in the middle, which further training does not undo.
         narrow: how it goes on, still on narrower pairs.
         head: how the head is trained in the end, by itself, on what the rest of the network makes of
-            each image once. That is cheap, so that batches can be large and steps many.
+            each image once. That is cheap, so that steps can be many.
+        heat: the temperature at which the head starts. In a box, all codes are then driven to its
+            walls, where the axes of the factors are the ones to go along. At a temperature of 1, factors
+            that are hard to see are drawn to the middle, feel no walls, and mixtures of them would stay.
         starts: number of networks that start.
         self_negative: each anchor counts among its own negatives, as published. That only helps
             where the conditional is so narrow that the task is easy without it.
@@ -114,6 +118,7 @@ class Settings:
     narrow: Training | None = None
     head: Training | None = None
     starts: int = 1
+    heat: float = 1.0
     self_negative: bool = True
     symmetric: bool = False
     bound: float | None = 1.0
@@ -144,8 +149,15 @@ FAST = Settings(
     narrow=replace(_first, steps=1000),
     contrastive=_quick,
     head=Training(
-        steps=3000, batch=1024, lr=1e-3, optimizer="adam", score_every=500, checkpoint_every=500
+        steps=4000,
+        batch=512,
+        lr=1e-3,
+        optimizer="adam",
+        decay=0.6,
+        score_every=400,
+        checkpoint_every=200,
     ),
+    heat=12.0,
     supervised=replace(_quick, steps=3600, lr=1e-2, batch=128),
     starts=3,
     self_negative=False,
@@ -186,7 +198,7 @@ def describe(row: ImageRow, seed: int, settings: Settings) -> dict[str, Any]:
         }
     if parts := parts_of(row, settings):
         config |= {name: asdict(training) for name, training in parts.items()}
-        config["starts"] = settings.starts
+        config |= {"starts": settings.starts, "heat": settings.heat}
     if isinstance(row.model_space, Box):
         config["bound"] = settings.bound
     return config
@@ -338,10 +350,16 @@ def make_objective(
     return make_contrastive(model, settings), model
 
 
-def make_contrastive(model: ContrastiveModel, settings: Settings) -> Contrastive:
+def make_contrastive(
+    model: ContrastiveModel, settings: Settings, anneal: tuple[float, int] | None = None
+) -> Contrastive:
     """The contrastive objective of a model."""
-    negative, symmetric = settings.self_negative, settings.symmetric
-    loss = InfoNCE(model.conditional, self_negative=negative, symmetric=symmetric)
+    loss = InfoNCE(
+        model.conditional,
+        self_negative=settings.self_negative,
+        symmetric=settings.symmetric,
+        anneal=anneal,
+    )
     return Contrastive(model, loss)
 
 
@@ -412,8 +430,7 @@ def run(
     sample = batches(row, study, images, course.tick)
     fit("main", main)
     if "head" in parts:
-        assert isinstance(objective, Contrastive)
-        train_head(objective, row, parts["head"], seed, study, images, test, course, score)
+        train_head(encode, row, settings, seed, study, test, course, score)
     return course.result(score(codes_of(encode, test)), objective, seed)
 
 
@@ -458,23 +475,24 @@ def widened(
 
 
 def train_head(
-    objective: Contrastive,
+    model: nn.Module,
     row: ImageRow,
-    training: Training,
+    settings: Settings,
     seed: int,
     study: Path,
-    images: Images,
     test: ImageSet,
     course: Course,
     score: Callable[[NDArray[np.float64]], dict[str, float]],
 ) -> None:
     """Train the head by itself on what the rest of the network makes of each image."""
     began = time.perf_counter()
-    alone, read = head_alone(objective)
-    data = seen(study, images)
+    training = settings.head
+    assert training is not None
+    alone, read = head_alone(model)
+    data = seen(study, settings.images)
     x, x_test = read(data, course.tick), read(test, course.tick)
-    x_pos = x if is_wide(row) else read(partners(row, study, images), course.tick)
-    draw = draw_rows(make_process(row, images), data.raw_latents)
+    x_pos = x if is_wide(row) else read(partners(row, study, settings.images), course.tick)
+    draw = draw_rows(make_process(row, settings.images), data.raw_latents, candidates=2048)
 
     def sample(size: int, /, *, generator: torch.Generator) -> Pairs:
         if is_wide(row):
@@ -485,10 +503,12 @@ def train_head(
 
     @torch.no_grad()
     def scores() -> dict[str, float]:
-        return score(alone.model(x_test).double().numpy())
+        return score(alone(x_test).double().numpy())
 
     course.seconds += time.perf_counter() - began
-    course.fit("head", alone, sample, training, seed=2 * seed + 1, score=scores)
+    cooling = round(COOLING * training.steps)
+    objective = make_contrastive(alone, settings, anneal=(settings.heat, cooling))
+    course.fit("head", objective, sample, training, seed=2 * seed + 1, score=scores)
 
 
 def small_pixels(data: ImageSet, side: int = 16) -> NDArray[np.float64]:
