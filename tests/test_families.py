@@ -215,6 +215,10 @@ def test_uniform_ignores_the_centre_and_has_the_density_of_the_space():
         (lambda: VonMisesFisher(1.0).sample(Box(2), torch.zeros(1, 2), generator=0), "not defined"),
         (lambda: Normal(1.0).sample(Box(2), torch.full((1, 2), 3.0), generator=0), "centre"),
         (lambda: Normal(1.0).sample(Box(2), torch.zeros(1, 3), generator=0), "centre"),
+        (
+            lambda: Normal(1.0).sample(torch.zeros(1, 2), Box(2), generator=0),
+            "space must be a space",
+        ),
         (lambda: Normal(1.0).sample(Sphere(2), torch.zeros(1, 2), generator=0), "centre"),
         (lambda: Uniform().sample(Euclidean(2), torch.zeros(1, 2), generator=0), "not defined"),
         (lambda: Normal(1.0).log_prob(Box(2), torch.zeros(1, 3), torch.zeros(1, 2)), "z must"),

@@ -85,6 +85,10 @@ class Family(ABC):
 
     def check(self, space: Space) -> None:
         """Raise unless the family is defined on the space."""
+        if not isinstance(space, Space):
+            raise InputError(
+                f"space must be a space such as Sphere(3), got a {type(space).__name__}"
+            )
         if not self.supports(space):
             raise InputError(f"{self} is not defined on {space}")
 

@@ -164,8 +164,8 @@ FAST = Settings(
     symmetric=True,
     bound=None,
 )
-# Of a factor's range that the codes of pairs are apart: narrow ones have the seven easy factors tell a pair
-# from the rest of a batch, and the angles are not asked for.
+# The width of narrower pairs, as part of that of the process. Pairs that are narrower still are told from the
+# rest of a batch by the seven easy factors, and the angles are not asked for.
 NARROW = 0.7
 
 
