@@ -3,7 +3,7 @@
     python -m benchmarks.budget [STUDY]     # STUDY: results/icml-table4
 
 Reads the histories of the finished runs of the study's first row and writes `budget.md` beside its
-table: means over seeds.
+table: means over seeds, and what the last part does to each seed.
 """
 
 from __future__ import annotations
@@ -22,27 +22,30 @@ from identica.studies.trained import read_metrics
 STUDY = Path(__file__).parent.parent / "results" / "icml-table4"
 
 
-def histories(study: Path) -> list[list[dict[str, float]]]:
-    """What was recorded during each finished run of the first row with the fast preset."""
-    found = []
+Records = list[dict[str, float]]
+
+
+def histories(study: Path) -> dict[int, Records]:
+    """What was recorded during each finished run of the first row with the fast preset, by seed."""
+    found = {}
     for folder in sorted((study / "runs").iterdir()):
         if not (folder / "result.json").exists():
             continue
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         if config.items() >= describe(ROWS[0], config["seed"], FAST).items():
-            found.append(read_metrics(folder))
-    return found
+            found[config["seed"]] = read_metrics(folder)
+    return dict(sorted(found.items()))
 
 
-def table(runs: list[list[dict[str, float]]]) -> str:
-    """The table in Markdown, every other record; a run that stopped early ends it for all."""
+def table(runs: list[Records]) -> str:
+    """Means over seeds in Markdown, every other record."""
     lines = [
         "# R² of each factor on unseen images, by budget",
         "",
         f"| steps | minutes | all | {' | '.join(FACTORS)} | MCC |",
         "| --- " * (len(FACTORS) + 4) + "|",
     ]
-    for records in list(zip(*runs, strict=False))[1::2]:
+    for records in list(zip(*runs, strict=True))[1::2]:
         means = {key: float(np.mean([record[key] for record in records])) for key in records[0]}
         scores = [means["r2"], *(means[r2_of(name)] for name in FACTORS), means["mcc"]]
         cells = [f"{means['step']:.0f}", f"{means['seconds'] / 60:.1f}"]
@@ -51,16 +54,35 @@ def table(runs: list[list[dict[str, float]]]) -> str:
     return "\n".join([*lines, "", words, ""])
 
 
+def by_seed(runs: dict[int, Records]) -> str:
+    """What training the head alone, from a high temperature, does to each seed."""
+    joint = before_the_head()
+    lines = [
+        "| seed | R² before the head is trained alone | after | MCC before | after |",
+        "| --- " * 5 + "|",
+    ]
+    for seed, records in runs.items():
+        (before,) = (record for record in records if record["step"] == joint)
+        cells = [f"{r[key]:.3f}" for key in ("r2", "mcc") for r in (before, records[-1])]
+        lines.append(f"| {seed} | {' | '.join(cells)} |")
+    return "\n".join([*lines, ""])
+
+
+def before_the_head() -> int:
+    """The steps in which the whole network is trained."""
+    assert FAST.start is not None
+    assert FAST.narrow is not None
+    return FAST.starts * FAST.start.steps + FAST.narrow.steps + FAST.contrastive.steps
+
+
 def parts() -> str:
     """Where the parts of a run begin."""
     assert FAST.start is not None
-    assert FAST.narrow is not None
-    starts = FAST.starts * FAST.start.steps
-    narrow = starts + FAST.narrow.steps
+    joint = before_the_head()
     return (
-        f"The first {starts} steps are those of {FAST.starts} networks of which one goes on; up to step "
-        f"{narrow} the pairs are narrower; after step {narrow + FAST.contrastive.steps} the head is "
-        "trained alone."
+        f"The first {FAST.starts * FAST.start.steps} steps are those of {FAST.starts} networks of which "
+        f"one goes on; up to step {joint - FAST.contrastive.steps} the pairs are narrower; after step "
+        f"{joint} the head is trained alone, from a temperature of {FAST.heat:g} down to 1."
     )
 
 
@@ -68,8 +90,9 @@ def main(study: Path) -> None:
     runs = histories(study)
     if not runs:
         sys.exit(f"{study}: no finished run of row 1: `identica reproduce icml-table4 --rows 1`")
-    (study / "budget.md").write_text(table(runs), encoding="utf-8")
-    print(table(runs))
+    text = f"{table(list(runs.values()))}\n{by_seed(runs)}"
+    (study / "budget.md").write_text(text, encoding="utf-8")
+    print(text)
 
 
 if __name__ == "__main__":
