@@ -16,6 +16,7 @@ from identica.augment import simclr
 from identica.datasets.threedident.raycaster import render
 from identica.datasets.threedident.scene import FACTORS
 from identica.datasets.threedident.storage import ImageSet, Tick, build
+from identica.families import Family
 from identica.mixing import Mixing
 from identica.process import GenerativeProcess, Labelled, Pairs
 
@@ -136,12 +137,23 @@ def draw_rows(
     def draw(size: int, generator: torch.Generator) -> tuple[Rows, Rows]:
         rows = torch.randint(len(z), (size,), generator=generator)
         others = torch.randint(len(z), (candidates,), generator=generator)
-        chances = process.conditional.pairwise(z[rows], z[others])
+        chances = _similarity(process.conditional, z[rows], z[others])
         chances.masked_fill_(rows[:, None] == others, -torch.inf)
-        noise = torch.empty_like(chances).exponential_(generator=generator)  # Gumbel's, by its log
-        return rows.numpy(), others[(chances - noise.log()).argmax(dim=1)].numpy()
+        upto = chances.softmax(dim=1).cumsum(dim=1)
+        level = torch.rand(size, 1, generator=generator) * upto[:, -1:]
+        chosen = torch.searchsorted(upto, level, right=True).clamp(max=candidates - 1)
+        return rows.numpy(), others[chosen[:, 0]].numpy()
 
     return draw
+
+
+def _similarity(family: Family, a: Tensor, b: Tensor) -> Tensor:
+    """`family.pairwise`, for squares by a matrix product: a hundred times faster, and less exact for
+    points that lie very close together."""
+    if family.p != 2:
+        return family.pairwise(a, b)
+    squares = a.square().sum(dim=1)[:, None] + b.square().sum(dim=1)
+    return -family.precision * torch.addmm(squares, a, b.T, alpha=-2)
 
 
 def take(anchors: ImageSet, rows: Rows, rows_pos: Rows, positives: ImageSet | None = None) -> Pairs:
