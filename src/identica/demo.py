@@ -176,6 +176,7 @@ def _write_report(
             plots.training_curve(
                 {name: history.records for name, history in histories.items()},
                 "r2",
+                name="R²",
                 goal=PUBLISHED["contrastive"][0],
             )
         ),

@@ -44,19 +44,23 @@ def training_curve(
     histories: Mapping[str, Sequence[Mapping[str, float]]],
     score: str,
     *,
+    name: str | None = None,
     goal: float | None = None,
     on: str = "unseen pairs",
 ) -> Figure:
-    """A score against the step, a line for each named history, in a scale that opens near 1."""
+    """A score against the step, a line for each named history, in a scale that opens near 1.
+
+    `name` is how the score is printed, as it is by default.
+    """
     with rc_context(STYLE):
         beside = len(histories) > 5  # a legend of many lines would cover them
         figure = Figure(
             figsize=(6.6 if beside else 5.2, 3.0), layout="constrained" if beside else None
         )
         axes = figure.subplots()
-        for name, records in histories.items():
+        for label, records in histories.items():
             steps = [r["step"] for r in records]
-            axes.plot(steps, [1 - r[score] for r in records], marker=".", label=name)
+            axes.plot(steps, [1 - r[score] for r in records], marker=".", label=label)
         if goal is not None:
             axes.axhline(1 - goal, color=SOFT, ls="--", lw=1, label=f"published ({goal:.4f})")
         axes.set_yscale("log")
@@ -66,7 +70,7 @@ def training_curve(
         axes.minorticks_off()
         lowest = min([1 - r[score] for rs in histories.values() for r in rs] or [0.1])
         axes.set_ylim(1, max(lowest / 2, 2e-5))
-        axes.set(xlabel="step", ylabel=f"{score} on {on}")
+        axes.set(xlabel="step", ylabel=f"{name or score} on {on}")
         if beside:
             figure.legend(frameon=False, loc="outside right upper")
         else:

@@ -14,7 +14,7 @@ from torch import nn
 from identica import checkpoints
 from identica._check import InputError
 from identica.runs import CHECKPOINT, METRICS, STAGES, WEIGHTS
-from identica.studies.study import Finished, Picture, Tick
+from identica.studies.study import SCORES, Finished, Picture, Tick
 from identica.training import History, Sampler, Training, train, write_metrics
 
 
@@ -149,5 +149,5 @@ def curves(
     histories = {f"seed {run.seed}": read_metrics(run.folder) for run in runs}
     if not any(histories.values()):
         return []
-    figure = plots.training_curve(histories, score, goal=goal, on=on)
+    figure = plots.training_curve(histories, score, name=SCORES.get(score, score), goal=goal, on=on)
     return [Picture("Training, by seed", plots.inline(figure, dpi=90))]
