@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from identica.datasets.threedident import FACTORS
 from identica.studies.threedident import ROWS
-from identica.studies.threedident_run import FAST, describe, r2_of
+from identica.studies.threedident_run import FAST, describe, r2_of, work
 from identica.studies.trained import read_metrics
 
 STUDY = Path(__file__).parent.parent / "results" / "icml-table4"
@@ -70,9 +71,7 @@ def by_seed(runs: dict[int, Records]) -> str:
 
 def before_the_head() -> int:
     """The steps in which the whole network is trained."""
-    assert FAST.start is not None
-    assert FAST.narrow is not None
-    return FAST.starts * FAST.start.steps + FAST.narrow.steps + FAST.contrastive.steps
+    return work(ROWS[0], replace(FAST, head=None))[0]
 
 
 def parts() -> str:

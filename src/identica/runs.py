@@ -26,7 +26,7 @@ CONFIG, RESULT, METRICS, WEIGHTS = (
     "model.safetensors",
 )
 CHECKPOINT, PROGRESS, NOTES, LOCK = "checkpoint.safetensors", "progress.json", "notes.log", ".lock"
-STAGES = "stages"  # a folder for each part of a run that is trained in several
+PARTS = "parts"  # a folder for each part of a run that is trained in several
 
 
 def run_name(config: Mapping[str, Any]) -> str:
@@ -116,7 +116,7 @@ def execute(
             try:
                 done = dict(work(folder))
             except InputError as error:
-                if not any((folder / name).exists() for name in (CHECKPOINT, STAGES)):
+                if not begun(folder):
                     raise
                 _start_over(folder, config, error)
                 done = dict(work(folder))
@@ -125,23 +125,28 @@ def execute(
         return done
 
 
+def begun(folder: Path) -> bool:
+    """Whether a run, or a part of it, has a checkpoint to go on from."""
+    return (folder / CHECKPOINT).exists() or any(folder.glob(f"{PARTS}/*/{CHECKPOINT}"))
+
+
 def _start_over(folder: Path, config: Mapping[str, Any], error: InputError) -> None:
     """Set aside what an error is about: the result or the checkpoint; everything if the
     configuration is another one."""
-    names = [RESULT] if (folder / RESULT).exists() else [CHECKPOINT, STAGES, METRICS]
+    names = [RESULT] if (folder / RESULT).exists() else [CHECKPOINT, PARTS, METRICS]
     try:
         same = read_json(folder / CONFIG) == plain(config)
     except InputError:
         same = False
     if not same:
-        names = [CONFIG, RESULT, CHECKPOINT, STAGES, METRICS, WEIGHTS]
+        names = [CONFIG, RESULT, CHECKPOINT, PARTS, METRICS, WEIGHTS]
     moved = [set_aside(folder / name).name for name in names if (folder / name).exists()]
     note(folder, f"{error}; set aside as {', '.join(moved)}, and the run is done again")
     open_run(folder, config)
 
 
 def set_aside(path: Path) -> Path:
-    """Rename a file to one that nobody reads, and return its new name."""
+    """Rename a file or folder to one that nobody reads, and return its new name."""
     number = 1
     while (aside := path.with_name(f"{path.name}.aside-{number}")).exists():
         number += 1
@@ -158,7 +163,7 @@ def tidy(folder: Path) -> None:
     """Remove what a finished run no longer needs."""
     for name in (CHECKPOINT, PROGRESS):
         (folder / name).unlink(missing_ok=True)
-    shutil.rmtree(folder / STAGES, ignore_errors=True)
+    shutil.rmtree(folder / PARTS, ignore_errors=True)
 
 
 def claim(folder: Path) -> AbstractContextManager[None]:

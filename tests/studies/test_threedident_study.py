@@ -116,7 +116,8 @@ def test_example_pairs_are_pairs():
 def test_rows_share_their_images(finished):
     (home,) = (finished / "images").iterdir()
     folders = sorted(path.name for path in home.iterdir())
-    assert folders == ["Laplace-scale-0.2475", "Normal-std-0.35", "test-24", "train"]
+    laplace = ["Laplace-scale-0.24752", "Laplace-scale-0.3536"]  # narrower ones, and the row's own
+    assert folders == [*laplace, "Normal-std-0.35", "test-24", "train"]
     anchors, positives = ImageSet(home / "train"), ImageSet(home / "Normal-std-0.35")
     gap = positives.raw_latents - anchors.raw_latents
     assert 0.2 < gap.std() < 0.35  # Normal(.35), truncated at the walls
@@ -132,7 +133,7 @@ def test_a_finished_run_is_read_again(finished):
         data, codes = recovered(row, Finished(0, folder, config, result))
         assert codes.shape == (24, len(FACTORS))
         assert linear_r2(data.raw_latents, codes) == pytest.approx(result["scores"]["r2"], abs=1e-6)
-        assert settings_of(config).images == QUICK.images
+        assert runs.describe(row, 0, settings_of(config)) == config
 
 
 @pytest.mark.parametrize("row", ROWS[:5], ids=lambda row: f"row {row.row}")
@@ -210,6 +211,7 @@ def test_a_run_that_is_killed_goes_on_to_the_same_numbers(tmp_path, preset, row,
         row, 0, settings, tmp_path, out=tmp_path / "b", tick=lambda step, _: steps.append(step)
     )
     assert steps[-1] == total - 1
+    assert 1 not in steps  # the first steps are not done again
     assert resumed["scores"] == whole["scores"]
     assert resumed["pairs"] == 3 * 6 + (total - 3) * 8
     a, b = ((tmp_path / run / "model.safetensors").read_bytes() for run in "ab")
@@ -234,12 +236,12 @@ def test_a_damaged_part_is_set_aside_and_the_run_begun_anew(tmp_path):
     config = runs.describe(ROWS[0], 0, settings)
     with pytest.raises(Killed):
         execute(tmp_path / "run", config, lambda folder: work(folder, kill))
-    (tmp_path / "run" / "stages" / "start-1" / "checkpoint.safetensors").write_bytes(b"?")
+    (tmp_path / "run" / "parts" / "start-1" / "checkpoint.safetensors").write_bytes(b"?")
     found = execute(tmp_path / "run", config, work)
     assert found["scores"] == work(tmp_path / "whole")["scores"]
-    assert (tmp_path / "run" / "stages.aside-1" / "start-0").is_dir()
-    assert not (tmp_path / "run" / "stages").exists()
-    assert "set aside as stages.aside-1" in (tmp_path / "run" / "notes.log").read_text()
+    assert (tmp_path / "run" / "parts.aside-1" / "start-0").is_dir()
+    assert not (tmp_path / "run" / "parts").exists()
+    assert "set aside as parts.aside-1" in (tmp_path / "run" / "notes.log").read_text()
 
 
 def test_the_head_learns_by_itself_and_the_rest_stays(tmp_path):

@@ -125,7 +125,7 @@ def _state(folder: Path, job: Job) -> str:
         return f"to do again: {error}"
     if runs.is_locked(folder / runs.LOCK):
         return "running"
-    return "begun" if (folder / runs.CHECKPOINT).exists() else "to do"
+    return "begun" if runs.begun(folder) else "to do"
 
 
 def listing(planned: list[Planned]) -> str:

@@ -13,13 +13,15 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 
-from identica._check import one_of
+from identica._check import InputError, one_of
 from identica.datasets._root import data_root
 from identica.datasets.threedident import FACTORS
 from identica.datasets.threedident.pairs import (
+    CANDIDATES,
     Renderer,
+    Rows,
     as_images,
     augmented,
     draw_rows,
@@ -42,7 +44,6 @@ from identica.spaces import Box, Space
 from identica.studies.presets import PRESETS
 from identica.studies.study import Tick
 from identica.studies.tables import Published
-from identica.studies.threedident_head import head_alone
 from identica.studies.trained import Course
 from identica.training import Contrastive, Sampler, Supervised, Training
 
@@ -72,9 +73,9 @@ class ImageRow:
 class Images:
     """Which images: their size, rays per pixel, how many to train on, how many to score on.
 
-    `exact` pairs are rendered as the process says, as many as `train`; others are nearest neighbours
-    among `train` images. `original` ones are not rendered, but read from `3dident/train` and
-    `3dident/test` under IDENTICA_DATA.
+    `exact` pairs follow the process: they are rendered, as many as `train`, or drawn among the `train`
+    images where the conditional is wide; others are nearest neighbours among them. `original` images are
+    not rendered, but read from `3dident/train` and `3dident/test` under IDENTICA_DATA.
     """
 
     size: int
@@ -99,9 +100,10 @@ class Settings:
         narrow: how it goes on, still on narrower pairs.
         head: how the head is trained in the end, by itself, on what the rest of the network makes of
             each image once. That is cheap, so that steps can be many.
-        heat: the temperature at which the head starts. In a box, all codes are then driven to its
-            walls, where the axes of the factors are the ones to go along. At a temperature of 1, factors
+        heat: the temperature at which the head starts, and cools down from. In a box, all codes are then
+            driven to its walls, and its axes are the ones to go along. At a temperature of 1, factors
             that are hard to see are drawn to the middle, feel no walls, and mixtures of them would stay.
+            Where there are no walls, it makes no difference.
         starts: number of networks that start.
         self_negative: each anchor counts among its own negatives, as published. That only helps
             where the conditional is so narrow that the task is easy without it.
@@ -199,13 +201,14 @@ def describe(row: ImageRow, seed: int, settings: Settings) -> dict[str, Any]:
     if parts := parts_of(row, settings):
         config |= {name: asdict(training) for name, training in parts.items()}
         config |= {"starts": settings.starts, "heat": settings.heat}
+        config |= {"narrower": NARROW, "cooling": COOLING, "candidates": CANDIDATES}
     if isinstance(row.model_space, Box):
         config["bound"] = settings.bound
     return config
 
 
 def parts_of(row: ImageRow, settings: Settings) -> dict[str, Training]:
-    """What a row is trained by apart from its main part; only exact pairs can be made narrower."""
+    """What a row is trained by apart from its main part: only rows with exact pairs have more."""
     if row.kind != "contrastive" or row.conditional is None or not settings.images.exact:
         return {}
     parts = {"start": settings.start, "narrow": settings.narrow, "head": settings.head}
@@ -228,8 +231,14 @@ def narrower(row: ImageRow) -> ImageRow:
     """The same row with pairs nearer to each other."""
     if isinstance(row.conditional, Normal):
         return replace(row, conditional=Normal(NARROW * row.conditional.std))
-    assert isinstance(row.conditional, Laplace)
-    return replace(row, conditional=Laplace(NARROW * row.conditional.scale))
+    return replace(row, conditional=Laplace(NARROW * laplace(row).scale))
+
+
+def laplace(row: ImageRow) -> Laplace:
+    """The conditional of a row that has no normal one."""
+    if not isinstance(row.conditional, Laplace):
+        raise InputError(f"conditional must be Normal or Laplace, got {row.conditional!r}")
+    return row.conditional
 
 
 # --- images -----------------------------------------------------------------------------------------
@@ -327,15 +336,14 @@ def make_model(row: ImageRow, settings: Settings, seed: int) -> ContrastiveModel
 
 
 def matched_side(row: ImageRow) -> float:
-    """The side of a box for which the model's conditional is the true one, without the self-pair.
+    """The side of a box for which a normal model of precision 1 has the width of the conditional.
 
     A learnt side outgrows it while the angles are not known yet, and nothing pushes it back: its walls
     are then not felt, and factors stay mixed.
     """
     if isinstance(row.conditional, Normal):
         return float(2 / (row.conditional.std * 2**0.5))
-    assert isinstance(row.conditional, Laplace)
-    return 1 / row.conditional.scale
+    return 1 / laplace(row).scale
 
 
 def make_objective(
@@ -371,11 +379,20 @@ def r2_of(factor: str) -> str:
 @torch.no_grad()
 def codes_of(encode: nn.Module, data: ImageSet) -> NDArray[np.float64]:
     """Codes N×n of all images of a data set."""
-    parts = [
-        encode(as_images(data.images(rows)))
-        for rows in np.array_split(np.arange(len(data)), -(-len(data) // BATCH))
-    ]
-    return torch.cat(parts).double().numpy()
+    return read(encode, data).double().numpy()
+
+
+@torch.no_grad()
+def read(
+    network: Callable[[Tensor], Tensor], data: ImageSet, tick: Callable[[], None] | None = None
+) -> Tensor:
+    """What a network makes of all images of a data set."""
+    parts = []
+    for rows in np.array_split(np.arange(len(data)), -(-len(data) // BATCH)):
+        if tick is not None:
+            tick()
+        parts.append(network(as_images(data.images(rows))))
+    return torch.cat(parts)
 
 
 # --- runs -------------------------------------------------------------------------------------------
@@ -408,7 +425,9 @@ def run(
         by_factor = {r2_of(name): float(value) for name, value in zip(FACTORS, r2, strict=True)}
         return {"r2": float(r2.mean()), "mcc": mcc(test.raw_latents, codes), **by_factor}
 
-    def fit(name: str, training: Training) -> None:
+    def fit(
+        name: str, objective: nn.Module, encode: nn.Module, sample: Sampler, training: Training
+    ) -> None:
         course.fit(
             name,
             objective,
@@ -419,17 +438,18 @@ def run(
         )
 
     objective, encode = make_objective(row, settings, seed)
+    if "head" in parts and not isinstance(getattr(encode, "encoder", None), SmallResNet):
+        raise InputError('head must be None unless network is "small": no other has a head apart')
     if "start" in parts or "narrow" in parts:
         near = narrower(row)
         sample = batches(near, study, images, course.tick)
-        wide = encode
-        objective, encode = first(near, settings, seed, course, sample, parts.get("start"))
+        started, network = first(near, settings, seed, course, sample, parts.get("start"))
         if "narrow" in parts:
-            fit("narrow", parts["narrow"])
-        objective, encode = widened(encode, wide, settings)
-    sample = batches(row, study, images, course.tick)
-    fit("main", main)
+            fit("narrow", started, network, sample, parts["narrow"])
+        encode.encoder = network.encoder  # the box of wide pairs has other sides
+    fit("main", objective, encode, batches(row, study, images, course.tick), main)
     if "head" in parts:
+        assert isinstance(encode, ContrastiveModel)
         train_head(encode, row, settings, seed, study, test, course, score)
     return course.result(score(codes_of(encode, test)), objective, seed)
 
@@ -442,40 +462,29 @@ def first(
     sample: Sampler,
     training: Training | None,
 ) -> tuple[Contrastive | Supervised, nn.Module]:
-    """Of several networks that have started, the one with the lowest loss on fresh pairs."""
-    made = [make_objective(row, settings, seed + 1000 * i) for i in range(settings.starts)]
+    """Of several networks that have started, the one with the lowest loss on the same batches."""
     if training is None:
-        return made[0]
+        return make_objective(row, settings, seed)
 
     def loss_of(objective: nn.Module) -> dict[str, float]:
         source = torch.Generator().manual_seed(TRIAL)
         with torch.no_grad():
             found = [objective(sample(training.batch, generator=source)) for _ in range(TRIALS)]
-        return {"loss on fresh pairs": float(torch.stack(found).mean())}
+        return {"loss on trial": float(torch.stack(found).mean())}
 
+    made = [make_objective(row, settings, seed + 1000 * i) for i in range(settings.starts)]
     losses = []
     for i, (objective, _) in enumerate(made):
         score = partial(loss_of, objective)
         last = course.fit(
             f"start-{i}", objective, sample, training, seed=2 * seed, score=score, record=False
         )
-        losses.append(last["loss on fresh pairs"])
+        losses.append(last["loss on trial"])
     return made[int(np.argmin(losses))]
 
 
-def widened(
-    trained: nn.Module, wide: nn.Module, settings: Settings
-) -> tuple[Contrastive, ContrastiveModel]:
-    """The model of wide pairs with the weights of one that was trained on narrower ones."""
-    assert isinstance(trained, ContrastiveModel)
-    assert isinstance(wide, ContrastiveModel)
-    head = wide.head if isinstance(wide.space, Box) else trained.head
-    model = ContrastiveModel(wide.space, wide.conditional, trained.encoder, head=head)
-    return make_contrastive(model, settings), model
-
-
 def train_head(
-    model: nn.Module,
+    model: ContrastiveModel,
     row: ImageRow,
     settings: Settings,
     seed: int,
@@ -486,29 +495,56 @@ def train_head(
 ) -> None:
     """Train the head by itself on what the rest of the network makes of each image."""
     began = time.perf_counter()
-    training = settings.head
+    training, network = settings.head, model.encoder.eval()
     assert training is not None
-    alone, read = head_alone(model)
+    assert isinstance(network, SmallResNet)
     data = seen(study, settings.images)
-    x, x_test = read(data, course.tick), read(test, course.tick)
-    x_pos = x if is_wide(row) else read(partners(row, study, settings.images), course.tick)
-    draw = draw_rows(make_process(row, settings.images), data.raw_latents, candidates=2048)
+    x, x_test = (read(network.read, images, course.tick) for images in (data, test))
+    sample = head_batches(row, settings, study, network, x, course.tick)
+    course.seconds += time.perf_counter() - began
 
-    def sample(size: int, /, *, generator: torch.Generator) -> Pairs:
-        if is_wide(row):
-            rows, others = draw(size, generator)
-        else:
-            rows = others = torch.randint(len(x), (size,), generator=generator).numpy()
-        return Pairs(x[rows], x_pos[others], x[rows], x_pos[others])
+    alone = ContrastiveModel(model.space, model.conditional, network.head, head=model.head)
+    cooling = round(COOLING * training.steps)
+    objective = make_contrastive(alone, settings, anneal=(settings.heat, cooling))
 
     @torch.no_grad()
     def scores() -> dict[str, float]:
         return score(alone(x_test).double().numpy())
 
-    course.seconds += time.perf_counter() - began
-    cooling = round(COOLING * training.steps)
-    objective = make_contrastive(alone, settings, anneal=(settings.heat, cooling))
     course.fit("head", objective, sample, training, seed=2 * seed + 1, score=scores)
+
+
+def head_batches(
+    row: ImageRow,
+    settings: Settings,
+    study: Path,
+    network: SmallResNet,
+    x: Tensor,
+    tick: Callable[[], None],
+) -> Sampler:
+    """The pairs that a head is trained on, from what its network makes of the images, x."""
+    images = settings.images
+    if is_wide(row):
+        draw, x_pos = draw_rows(make_process(row, images), seen(study, images).raw_latents), x
+    else:
+        draw, x_pos = same_rows(len(x)), read(network.read, partners(row, study, images), tick)
+
+    def sample(size: int, /, *, generator: torch.Generator) -> Pairs:
+        rows, others = draw(size, generator)
+        here, there = x[rows], x_pos[others]
+        return Pairs(here, there, here, there)
+
+    return sample
+
+
+def same_rows(n: int) -> Callable[[int, torch.Generator], tuple[Rows, Rows]]:
+    """Rows of pairs whose members stand in the same row of two sets."""
+
+    def draw(size: int, generator: torch.Generator) -> tuple[Rows, Rows]:
+        rows = torch.randint(n, (size,), generator=generator).numpy()
+        return rows, rows
+
+    return draw
 
 
 def small_pixels(data: ImageSet, side: int = 16) -> NDArray[np.float64]:

@@ -13,7 +13,7 @@ from torch import nn
 
 from identica import checkpoints
 from identica._check import InputError
-from identica.runs import CHECKPOINT, METRICS, STAGES, WEIGHTS
+from identica.runs import CHECKPOINT, METRICS, PARTS, WEIGHTS
 from identica.studies.study import SCORES, Finished, Picture, Tick
 from identica.training import History, Sampler, Training, train, write_metrics
 
@@ -78,7 +78,7 @@ class Course:
             training,
             seed=seed,
             score=score,
-            out=self.out / STAGES / name,
+            out=self.out / PARTS / name,
             tick=lambda step, _: self.tick(step),
         )
         if record:

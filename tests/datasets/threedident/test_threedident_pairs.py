@@ -139,6 +139,8 @@ def test_drawn_pairs_have_the_law_of_a_wide_conditional():
     draws = [draw_rows(truth, z.numpy())(500, generator) for _ in range(8)]
     rows, others = (np.concatenate(part) for part in zip(*draws, strict=True))
     assert (rows != others).all()
+    twins = [len(positives) - len(set(positives)) for _, positives in draws]
+    assert np.mean(twins) < 0.02 * 500  # few of a batch take the same image
     found, wanted = z[others], truth.positives(z[rows], generator=1)
     anchors = z[rows].numpy()
     for there in (np.abs(anchors) < 0.3, anchors > 0.8):  # far from the walls, and near one
@@ -155,8 +157,9 @@ def test_drawn_pairs_are_the_images_of_their_latents(many):
 
 def test_neighbours_need_two_images(tmp_path):
     one = build(tmp_path, np.zeros((1, 10)), paint, size=4)
-    with pytest.raises(InputError, match="at least 2"):
-        neighbours(process(Normal(0.1)), one)
+    for sampler in (neighbours, drawn):
+        with pytest.raises(InputError, match="at least 2"):
+            sampler(process(Normal(0.5)), one)
 
 
 def test_exact_pairs_come_from_a_cache_that_is_rendered_once(tmp_path, monkeypatch):

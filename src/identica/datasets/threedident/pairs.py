@@ -76,6 +76,8 @@ def as_images(images: NDArray[np.uint8]) -> Tensor:
 
 # --- pairs found among images that exist ------------------------------------------------------------
 
+CANDIDATES, GROUP = 8192, 64  # to draw positives from, and how many anchors share them
+
 
 def neighbours(process: GenerativeProcess, data: ImageSet) -> Sampler:
     """A sampler of pairs as published: draw z and z̃, and take the images whose latents are nearest.
@@ -87,10 +89,7 @@ def neighbours(process: GenerativeProcess, data: ImageSet) -> Sampler:
     """
     from scipy.spatial import cKDTree
 
-    if process.space.dim != len(FACTORS):
-        raise InputError(f"process must have {len(FACTORS)} latents, got {process.space}")
-    if len(data) < 2:
-        raise InputError("data must hold at least 2 images to make pairs of")
+    _check_pairs(process, len(data))
     tree = cKDTree(data.raw_latents)
 
     def sample(size: int, /, *, generator: torch.Generator) -> Pairs:
@@ -113,12 +112,13 @@ def nearest(tree: cKDTree, z: NDArray[np.float64], z_pos: NDArray[np.float64]) -
     return rows, np.where(both[:, 0] == rows, both[:, 1], both[:, 0])
 
 
-def drawn(process: GenerativeProcess, data: ImageSet, candidates: int = 8192) -> Sampler:
+def drawn(process: GenerativeProcess, data: ImageSet, candidates: int = CANDIDATES) -> Sampler:
     """A sampler of pairs among images that exist: of so many candidates, each anchor takes one as its
     positive with the probabilities of p(z̃ | z).
 
     The latents of the images have to be uniform, and the conditional wide, so that it gives many of the
-    candidates a chance: then its law is that of the process, and there are as many pairs as one likes.
+    candidates a chance: its law is that of the process up to one part in as many, and pairs do not run
+    out.
     """
     rows = draw_rows(process, data.raw_latents, candidates)
 
@@ -129,26 +129,44 @@ def drawn(process: GenerativeProcess, data: ImageSet, candidates: int = 8192) ->
 
 
 def draw_rows(
-    process: GenerativeProcess, raw_latents: NDArray[np.float64], candidates: int = 8192
+    process: GenerativeProcess, raw_latents: NDArray[np.float64], candidates: int = CANDIDATES
 ) -> Callable[[int, torch.Generator], tuple[Rows, Rows]]:
-    """What `drawn` draws: the rows of anchors and of their positives."""
+    """What `drawn` draws: the rows of anchors and of their positives.
+
+    Only so many anchors as are in a `GROUP` have the same candidates, so that few of a batch take the
+    same image.
+    """
+    _check_pairs(process, len(raw_latents))
+    count("candidates", candidates, at_least=2)
     z = torch.from_numpy(raw_latents).float()
 
-    def draw(size: int, generator: torch.Generator) -> tuple[Rows, Rows]:
-        rows = torch.randint(len(z), (size,), generator=generator)
+    def choose(rows: Tensor, generator: torch.Generator) -> Tensor:
         others = torch.randint(len(z), (candidates,), generator=generator)
         chances = _similarity(process.conditional, z[rows], z[others])
         chances.masked_fill_(rows[:, None] == others, -torch.inf)
         upto = chances.softmax(dim=1).cumsum(dim=1)
-        level = torch.rand(size, 1, generator=generator) * upto[:, -1:]
+        level = torch.rand(len(rows), 1, generator=generator) * upto[:, -1:]
         chosen = torch.searchsorted(upto, level, right=True).clamp(max=candidates - 1)
-        return rows.numpy(), others[chosen[:, 0]].numpy()
+        return others[chosen[:, 0]]
+
+    def draw(size: int, generator: torch.Generator) -> tuple[Rows, Rows]:
+        rows = torch.randint(len(z), (size,), generator=generator)
+        positives = torch.cat([choose(group, generator) for group in rows.split(GROUP)])
+        return rows.numpy(), positives.numpy()
 
     return draw
 
 
+def _check_pairs(process: GenerativeProcess, n: int) -> None:
+    """Raise unless pairs can be found among n images."""
+    if process.space.dim != len(FACTORS):
+        raise InputError(f"process must have {len(FACTORS)} latents, got {process.space}")
+    if n < 2:
+        raise InputError("data must hold at least 2 images to make pairs of")
+
+
 def _similarity(family: Family, a: Tensor, b: Tensor) -> Tensor:
-    """`family.pairwise`, for squares by a matrix product: a hundred times faster, and less exact for
+    """`family.pairwise`, for squares by a matrix product: far faster, and less exact for
     points that lie very close together."""
     if family.p != 2:
         return family.pairwise(a, b)
