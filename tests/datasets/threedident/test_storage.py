@@ -1,5 +1,9 @@
+import math
 import multiprocessing
+import os
 import shutil
+import signal
+import time
 
 import numpy as np
 import pytest
@@ -15,7 +19,6 @@ SIZE = 6
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
     monkeypatch.setattr(storage, "BLOCK", 4)
-    monkeypatch.setattr(storage, "STEP", 2)
 
 
 @pytest.fixture
@@ -28,6 +31,15 @@ def paint(z, size):
     levels = ((z + 1) * 127.5).round().astype(np.uint8)
     columns = np.arange(size * size * 3) % 10
     return levels[:, columns].reshape(len(z), size, size, 3)
+
+
+def never(z, size):
+    raise AssertionError("nothing is to be drawn")
+
+
+def everything(folder):
+    """All files with their content, and all folders."""
+    return files(folder), {path for path in folder.rglob("*") if path.is_dir()}
 
 
 def files(folder):
@@ -73,6 +85,33 @@ def test_the_original_download_is_read_with_all_it_holds(tmp_path, z):
     np.testing.assert_array_equal(data.images(range(10)), paint(z, SIZE))
 
 
+@pytest.mark.parametrize("n", [1, 7, 10, 11])
+def test_the_published_names_are_as_short_as_their_number_allows(tmp_path, n):
+    """The authors pad to ⌈log10 n⌉ digits: their 25,000 test images are 00000.png to 24999.png."""
+    z = np.random.default_rng(0).uniform(-1, 1, (n, 10))
+    (tmp_path / "images").mkdir()
+    np.save(tmp_path / "raw_latents.npy", z)
+    for i, image in enumerate(paint(z, SIZE)):
+        name = f"{str(i).zfill(math.ceil(math.log10(n)))}.png"
+        Image.fromarray(image).save(tmp_path / "images" / name)
+    data = ImageSet(tmp_path)
+    np.testing.assert_array_equal(data.images(range(n)), paint(z, SIZE))
+    before = everything(tmp_path)
+    with pytest.raises(InputError, match="another data set"):
+        build(tmp_path, z, never, size=SIZE, packed=False)
+    assert everything(tmp_path) == before
+
+    (tmp_path / "images" / name).rename(tmp_path / "images" / f"{n - 1:04d}.png")
+    with pytest.raises(
+        InputError, match=rf"\(000000.png … or 0+.png …\).*there is {n - 1:04d}.png"
+    ):
+        ImageSet(tmp_path)
+    (tmp_path / "images" / f"{n - 1:04d}.png").unlink()
+    missing = f"the first is {name}" if n > 1 else "the first is 000000.png"
+    with pytest.raises(InputError, match=missing):
+        ImageSet(tmp_path)
+
+
 @pytest.mark.parametrize("packed", [True, False])
 @pytest.mark.parametrize("stop", [0, 2, 7, 9])
 def test_a_build_that_was_interrupted_ends_in_the_same_files(tmp_path, z, packed, stop):
@@ -85,7 +124,7 @@ def test_a_build_that_was_interrupted_ends_in_the_same_files(tmp_path, z, packed
         return paint(z, size)
 
     with pytest.raises(KeyboardInterrupt):
-        build(tmp_path / "a", z, fragile, size=SIZE, packed=packed)
+        build(tmp_path / "a", z, fragile, size=SIZE, packed=packed, step=2)
     with pytest.raises(InputError, match=r"missing.*goes on"):
         ImageSet(tmp_path / "a")
     again = []
@@ -98,34 +137,97 @@ def test_a_build_that_was_interrupted_ends_in_the_same_files(tmp_path, z, packed
     build(tmp_path / "b", z, paint, size=SIZE, packed=packed)
     assert files(tmp_path / "a").keys() == files(tmp_path / "b").keys()
     assert files(tmp_path / "a") == files(tmp_path / "b")
-    kept = len(drawn) if not packed else len(drawn) // 4 * 4
-    assert len(again) == 10 - kept
-    build(tmp_path / "a", z, fragile, size=SIZE, packed=packed)  # nothing is left to draw
+    assert len(again) == 10 - len(drawn)  # nothing that was drawn is lost
+    build(tmp_path / "a", z, never, size=SIZE, packed=packed)
 
 
-def test_progress_counts_what_was_there_before(tmp_path, z):
+def test_packed_files_are_those_of_numpy(tmp_path, z):
+    build(tmp_path, z, paint, size=SIZE, step=3)
+    np.save(tmp_path / "expected.npy", paint(z[4:8], SIZE))
+    found = (tmp_path / "packed" / "000004.npy").read_bytes()
+    assert found == (tmp_path / "expected.npy").read_bytes()
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_a_build_that_was_killed_loses_one_step_and_leaves_nothing_behind(tmp_path, z, packed):
+    options = {"size": SIZE, "packed": packed, "step": 1}
+    asleep = tmp_path / "asleep"
+
+    def sleepy(some, size):
+        if some[0, 0] == z[7, 0]:
+            asleep.touch()
+            time.sleep(60)
+        return paint(some, size)
+
+    process = multiprocessing.get_context("fork").Process(
+        target=build, args=(tmp_path / "a", z, sleepy), kwargs=options
+    )
+    process.start()
+    deadline = time.monotonic() + 30
+    while not asleep.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGKILL)
+    process.join()
+    torn = "packed/.000004.npy.part" if packed else "images/.000007.png.1.tmp"
+    with (tmp_path / "a" / torn).open("ab") as file:  # as if it had been writing just then
+        file.write(b"half an image")
+    drawn = []
+
+    def counting(z, size):
+        drawn.extend(z[:, 0])
+        return paint(z, size)
+
+    build(tmp_path / "a", z, counting, **options)
+    np.testing.assert_array_equal(drawn, z[7:, 0])
+    build(tmp_path / "b", z, paint, **options)
+    assert files(tmp_path / "a") == files(tmp_path / "b")
+
+
+@pytest.mark.parametrize("stop", ["build.json", "raw_latents.npy"])
+def test_a_start_that_was_killed_goes_on(tmp_path, z, monkeypatch, stop):
+    def killed(source, target):
+        if os.path.basename(target) == stop:
+            raise KeyboardInterrupt
+        rename(source, target)
+
+    rename = os.replace
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", killed)
+        with pytest.raises(KeyboardInterrupt):
+            build(tmp_path, z, paint, size=SIZE)
+    left = tmp_path / f".{stop}.1.tmp"
+    left.write_bytes(b"of a process that was killed")
+    data = build(tmp_path, z, paint, size=SIZE)
+    np.testing.assert_array_equal(data.images(range(10)), paint(z, SIZE))
+    assert not left.exists()
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_progress_counts_what_was_there_before(tmp_path, z, packed):
     told = []
-    build(tmp_path, z, paint, size=SIZE, tick=lambda *now: told.append(now))
+    options = {"size": SIZE, "packed": packed, "tick": lambda *now: told.append(now)}
+    build(tmp_path, z, paint, step=2, **options)
     assert told == [(n, 10) for n in (0, 2, 4, 6, 8, 10)]
-    (tmp_path / "packed" / "000004.npy").unlink()
+    for lost in ["packed/000004.npy"] if packed else [f"images/{i:06d}.png" for i in range(4, 8)]:
+        (tmp_path / lost).unlink()
     told.clear()
-    build(tmp_path, z, paint, size=SIZE, tick=lambda *now: told.append(now))
+    build(tmp_path, z, paint, step=1, **options)
     assert told[-1] == (10, 10)
-    assert len(told) == 3
+    assert len(told) == 5
+    assert told[:-1] == sorted(told[:-1])
 
 
 def work(folder, z, log):
-    storage.BLOCK, storage.STEP = 4, 2
+    storage.BLOCK = 4
 
     def slow(z, size):
-        import time
-
         time.sleep(0.05)
         with log.open("ab") as file:
             file.write(z[:, 0].tobytes())
         return paint(z, size)
 
-    build(folder, z, slow, size=SIZE)
+    build(folder, z, slow, size=SIZE, step=2)
 
 
 def test_two_processes_share_a_build(tmp_path):
@@ -157,6 +259,37 @@ def test_another_build_in_the_same_folder_is_refused(tmp_path, z):
         build(tmp_path, z, paint, size=SIZE)
     with pytest.raises(InputError, match="must be a folder"):
         build(tmp_path / "raw_latents.npy", z, paint, size=SIZE)
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_a_build_that_is_refused_leaves_the_folder_as_it_was(tmp_path, z, packed):
+    build(tmp_path, z, paint, size=SIZE, packed=packed)
+    before = everything(tmp_path)
+    for other, form, side in ((z, not packed, SIZE), (z, packed, 5), (-z, packed, SIZE)):
+        with pytest.raises(InputError, match="out must be a new folder"):
+            build(tmp_path, other, never, size=side, packed=form)
+        assert everything(tmp_path) == before
+    np.testing.assert_array_equal(ImageSet(tmp_path).images(range(10)), paint(z, SIZE))
+
+
+@pytest.mark.parametrize("content", ["", '{"n": 10, "si', "[]", "\x00\xff"])
+def test_damaged_settings_are_told_in_one_sentence(tmp_path, z, content):
+    build(tmp_path, z, paint, size=SIZE)
+    (tmp_path / "build.json").write_text(content, encoding="latin-1")
+    before = everything(tmp_path)
+    with pytest.raises(InputError, match=r"build.json cannot be read|holds \[\]") as told:
+        build(tmp_path, z, never, size=SIZE)
+    assert "\n" not in str(told.value)
+    assert everything(tmp_path) == before
+
+
+def test_what_is_drawn_has_to_be_images(tmp_path, z):
+    with pytest.raises(InputError, match=r"draw must return uint8 4×6×6×3, got float64 4×6×6×3"):
+        build(tmp_path, z, lambda z, size: paint(z, size) / 255, size=SIZE)
+    with pytest.raises(InputError, match=r"draw must return uint8 4×6×6×3, got uint8 4×5×5×3"):
+        build(tmp_path, z, lambda z, size: paint(z, 5), size=SIZE)
+    with pytest.raises(InputError, match=r"step must be a whole number of at least 1"):
+        build(tmp_path, z, paint, size=SIZE, step=0)
 
 
 def test_bad_latents_and_sizes(tmp_path, z):
@@ -196,8 +329,13 @@ def test_damage_is_told_in_one_sentence(tmp_path, z, packed):
         damaged(lambda folder: (folder / home / first).unlink())
     with pytest.raises(InputError, match="a folder images or packed"):
         damaged(lambda folder: shutil.rmtree(folder / home))
-    with pytest.raises(InputError, match=rf"{first} is not an .*cut short"):
+    with pytest.raises(
+        InputError, match=rf"{first} is not an .*cut short.*: delete it and run build"
+    ):
         damaged(cut).images(range(10))
+    (tmp_path / "copy" / home / first).unlink()  # as told
+    mended = build(tmp_path / "copy", z, paint, size=SIZE, packed=packed)
+    np.testing.assert_array_equal(mended.images(range(10)), paint(z, SIZE))
     with pytest.raises(InputError, match="the latents are of another data set"):
         damaged(latents(z[:4]))
     with pytest.raises(InputError, match="missing"):

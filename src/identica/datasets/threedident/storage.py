@@ -3,8 +3,10 @@ decoding."""
 
 from __future__ import annotations
 
-import json
+import math
+import os
 from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +16,13 @@ from numpy.typing import NDArray
 from identica._check import InputError, count
 from identica._files import make_folder, replacing, write_json
 from identica.datasets.threedident.scene import check_latents
-from identica.runs import is_locked, locked
+from identica.runs import is_locked, locked, read_json
 
 LATENTS, PNGS, PACKED, SETTINGS = "raw_latents.npy", "images", "packed", "build.json"
 BLOCK = 1024  # images of a packed file
 STEP = 64  # images drawn between two words of progress
+DIGITS = 6  # of the numbers in names, at least
+MEND = "delete it and run build again, which draws it anew (or copy it again, if it was not built)"
 
 Bytes = NDArray[np.uint8]
 Draw = Callable[[NDArray[np.float64], int], Bytes]  # N×10 raw latents and a size to images
@@ -30,7 +34,8 @@ class ImageSet:
 
     The folder holds `raw_latents.npy` (N×10 in [−1, 1]) and either `images/000000.png` … or
     `packed/000000.npy` … (uint8 n×S×S×3, 1,024 images each, named by the first), which are mapped
-    into memory. Anything else in it is left alone.
+    into memory. PNGs may also have names as short as their number allows: the 25,000 published test
+    images begin with `00000.png`. Anything else in the folder is left alone.
 
     Attributes:
         raw_latents: N×10 numbers.
@@ -45,11 +50,12 @@ class ImageSet:
             raise InputError(f"{self.folder / LATENTS} must hold at least one row, it is empty")
         self._packed: list[Bytes] = []
         if (self.folder / PACKED).is_dir():
-            _check_names(self.folder / PACKED, "npy", n, range(0, n, BLOCK))
+            _digits(self.folder / PACKED, "npy", n, range(0, n, BLOCK), DIGITS)
             self._packed = [self._open(start) for start in range(0, n, BLOCK)]
             self.size = self._packed[0].shape[1]
         elif (self.folder / PNGS).is_dir():
-            _check_names(self.folder / PNGS, "png", n, range(n))
+            shortest = len(str(n - 1))
+            self._width = _digits(self.folder / PNGS, "png", n, range(n), DIGITS, shortest)
             self.size = len(_read_png(self._png(0)))
         else:
             raise InputError(
@@ -76,10 +82,10 @@ class ImageSet:
         return images
 
     def _png(self, row: int) -> Path:
-        return self.folder / PNGS / f"{row:06d}.png"
+        return self.folder / PNGS / _name(row, "png", self._width)
 
     def _open(self, start: int) -> Bytes:
-        path = self.folder / PACKED / f"{start:06d}.npy"
+        path = self.folder / PACKED / _name(start, "npy")
         images = _load(path, mapped=True)
         rows = min(BLOCK, len(self.raw_latents) - start)
         size = self._packed[0].shape[1] if self._packed else images.shape[-2:][0]
@@ -99,12 +105,13 @@ def build(
     size: int = 64,
     packed: bool = True,
     settings: dict[str, Any] | None = None,
+    step: int = STEP,
     tick: Tick | None = None,
 ) -> ImageSet:
     """Draw the images of N×10 raw latents into a folder, and open it.
 
-    A build that was interrupted goes on where it stopped and ends in the same files. Several processes
-    may work on the same folder: they share the work out.
+    A build that was interrupted goes on where it stopped and ends in the same files; what it loses is
+    one step at most. Several processes may work on the same folder: they share the work out.
 
     Args:
         folder: where to; made if need be.
@@ -113,7 +120,8 @@ def build(
         size: side of the images.
         packed: write `packed/`, which trains without decoding, instead of PNGs.
         settings: what else decides the images, for `build.json`; a build with other settings is
-            refused in the same folder.
+            refused in the same folder, which stays as it was.
+        step: how many images to draw at once; few where drawing is slow.
         tick: told how many images are there, and of how many.
 
     >>> from tempfile import TemporaryDirectory
@@ -126,17 +134,19 @@ def build(
     z, size, folder = check_latents(raw_latents), count("size", size), Path(folder)
     wanted = {"n": len(z), "size": size, "packed": packed, **(settings or {})}
     count("n", len(z))
-    make_folder("out", folder / (PACKED if packed else PNGS))
-    _claim(folder, z, wanted)
+    count("step", step)
+    _claim(make_folder("out", folder), z, wanted)
+    home = make_folder("out", folder / (PACKED if packed else PNGS))
     starts = range(0, len(z), BLOCK)
     for patient in (False, True):  # first what nobody else is at, then what others have left
         for start in starts:
             rows = range(start, min(start + BLOCK, len(z)))
             lock = folder / f".{start:06d}.lock"
-            if _done(folder, rows, packed) or (not patient and is_locked(lock)):
+            if _done(home, rows, packed) or (not patient and is_locked(lock)):
                 continue
             with locked(lock):
-                _build_block(folder, z, rows, draw, size, packed, tick)
+                if not _done(home, rows, packed):  # somebody else may, while this process waited
+                    _build_block(home, z, rows, draw, size, packed, step, tick)
             lock.unlink(missing_ok=True)
     if tick is not None:
         tick(len(z), len(z))
@@ -144,66 +154,111 @@ def build(
 
 
 def _claim(folder: Path, z: NDArray[np.float64], wanted: dict[str, Any]) -> None:
-    """Write the latents and settings, or see that they are the same as those that are there."""
-    with locked(folder / ".lock"):
-        if (folder / SETTINGS).exists():
-            found = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
-            if found != wanted:
-                raise InputError(
-                    f"out must be a new folder, or one with the same build: {folder} holds {found}"
-                )
-        elif (folder / LATENTS).exists():
-            raise InputError(f"out must be a new folder: {folder} holds another data set")
-        if not (folder / LATENTS).exists():
-            with replacing(folder / LATENTS) as temporary:
+    """Write the settings and latents, or see that they are the same as those that are there.
+
+    The settings come first: a start that was interrupted is known by them, and goes on.
+    """
+    lock, settings, latents = folder / ".lock", folder / SETTINGS, folder / LATENTS
+    with locked(lock):
+        try:
+            if settings.exists():
+                found = read_json(settings)
+                if found != wanted:
+                    raise InputError(
+                        "out must be a new folder, or one with the same build: "
+                        f"{folder} holds {found}"
+                    )
+            elif latents.exists():
+                raise InputError(f"out must be a new folder: {folder} holds another data set")
+            if latents.exists():
+                if not np.array_equal(_read_latents(latents), z):
+                    raise InputError(f"out must be a new folder: {latents} holds other latents")
+                return
+            _sweep(folder, SETTINGS, LATENTS)
+            write_json(settings, wanted)
+            with replacing(latents) as temporary:
                 _save(temporary, z)
-        elif not np.array_equal(_read_latents(folder / LATENTS), z):
-            raise InputError(f"out must be a new folder: {folder / LATENTS} holds other latents")
-        write_json(folder / SETTINGS, wanted)
-    (folder / ".lock").unlink(missing_ok=True)
+        finally:
+            lock.unlink(missing_ok=True)
 
 
-def _done(folder: Path, rows: range, packed: bool) -> bool:
+def _done(home: Path, rows: range, packed: bool) -> bool:
     if packed:
-        return (folder / PACKED / f"{rows[0]:06d}.npy").exists()
-    return all((folder / PNGS / f"{row:06d}.png").exists() for row in rows)
+        return (home / _name(rows[0], "npy")).exists()
+    return all((home / _name(row, "png")).exists() for row in rows)
 
 
 def _build_block(
-    folder: Path,
+    home: Path,
     z: NDArray[np.float64],
     rows: range,
     draw: Draw,
     size: int,
     packed: bool,
+    step: int,
     tick: Tick | None,
 ) -> None:
     """Draw what is missing of a block; the caller holds its lock."""
-    suffix, home = ("npy", folder / PACKED) if packed else ("png", folder / PNGS)
-    before = sum(1 for _ in home.glob(f"*.{suffix}")) * (BLOCK if packed else 1)
-    todo = [row for row in rows if packed or not (home / f"{row:06d}.png").exists()]
-    if _done(folder, rows, packed):  # by somebody else, while this process waited
-        return
-    drawn = []
-    for start in range(0, len(todo), STEP):
-        if tick is not None:
-            tick(min(before + start, len(z)), len(z))
-        some = todo[start : start + STEP]
-        images = draw(z[some], size)
-        if packed:
-            drawn.append(images)
-            continue
-        for row, image in zip(some, images, strict=True):
-            _write_png(home / f"{row:06d}.png", image)
+    suffix = "npy" if packed else "png"
+    _sweep(home, *(_name(row, suffix) for row in rows))
+    whole = sum(name.endswith(f".{suffix}") for name in os.listdir(home))
+    part = home / f".{_name(rows[0], suffix)}.part"
     if packed:
-        path = home / f"{rows[0]:06d}.npy"
-        for left in home.glob(f".{path.name}.*.tmp"):  # of a process that was killed
-            left.unlink(missing_ok=True)
-        with replacing(path) as temporary:
-            _save(temporary, np.concatenate(drawn))
+        begun = _begin(part, (len(rows), size, size, 3))
+        there, todo = BLOCK * whole + begun, list(rows[begun:])
+    else:
+        there, todo = whole, [row for row in rows if not (home / _name(row, suffix)).exists()]
+    for start in range(0, len(todo), step):
+        if tick is not None:
+            tick(min(there + start, len(z)), len(z))
+        some = todo[start : start + step]
+        images = draw(z[some], size)
+        if images.dtype != np.uint8 or images.shape != (len(some), size, size, 3):
+            raise InputError(
+                f"draw must return uint8 {len(some)}×{size}×{size}×3, got {images.dtype} "
+                f"{'×'.join(map(str, images.shape))}"
+            )
+        if packed:
+            with part.open("ab") as file:
+                file.write(images.tobytes())
+        else:
+            for row, image in zip(some, images, strict=True):
+                _write_png(home / _name(row, suffix), image)
+    if packed:
+        os.replace(part, home / _name(rows[0], suffix))
+
+
+def _begin(part: Path, shape: tuple[int, ...]) -> int:
+    """Begin the array of a block under a temporary name, or go on with it; how many images it has.
+
+    Its header tells the whole shape from the start, and images are added as they are drawn. An image
+    that a kill tore is cut off.
+    """
+    file = BytesIO()
+    np.lib.format.write_array_header_1_0(
+        file, {"descr": "|u1", "fortran_order": False, "shape": shape}
+    )
+    header, image = file.getvalue(), math.prod(shape[1:])
+    if not part.exists() or part.stat().st_size < len(header):
+        part.write_bytes(header)
+    whole = min((part.stat().st_size - len(header)) // image, shape[0])
+    os.truncate(part, len(header) + whole * image)
+    return whole
 
 
 # --- files ------------------------------------------------------------------------------------------
+
+
+def _name(number: int, suffix: str, digits: int = DIGITS) -> str:
+    return f"{number:0{digits}d}.{suffix}"
+
+
+def _sweep(folder: Path, *names: str) -> None:
+    """Remove what processes that were killed left of these files, under temporary names."""
+    hidden = {f".{name}" for name in names}
+    for left in os.listdir(folder):  # .NAME.PROCESS.tmp
+        if left.endswith(".tmp") and left.rsplit(".", 2)[0] in hidden:
+            (folder / left).unlink(missing_ok=True)
 
 
 def _save(path: Path, array: NDArray[Any]) -> None:
@@ -217,7 +272,8 @@ def _load(path: Path, *, mapped: bool = False) -> NDArray[Any]:
     except FileNotFoundError:
         raise InputError(f"{path} does not exist") from None
     except (ValueError, OSError, EOFError) as error:
-        raise InputError(f"{path} is not an array of NumPy, or is cut short: {error}") from None
+        told = f"{path} is not an array of NumPy, or is cut short"
+        raise InputError(f"{told} ({error}): {MEND}" if mapped else f"{told}: {error}") from None
 
 
 def _read_latents(path: Path) -> NDArray[np.float64]:
@@ -227,23 +283,27 @@ def _read_latents(path: Path) -> NDArray[np.float64]:
         raise InputError(f"{path}: {error}" if path.exists() else str(error)) from None
 
 
-def _check_names(folder: Path, suffix: str, n: int, wanted: range) -> None:
-    """Raise unless a folder has exactly the numbered files that belong to n latents."""
+def _digits(folder: Path, suffix: str, n: int, wanted: range, *widths: int) -> int:
+    """How many digits the numbered files of a folder have, of the widths that are allowed.
+
+    Raises unless they are exactly those that belong to n latents.
+    """
     found = {path.name for path in folder.glob(f"[0-9]*.{suffix}")}
-    names = [f"{number:06d}.{suffix}" for number in wanted]
+    choices = {width: [_name(number, suffix, width) for number in wanted] for width in widths}
+    digits = max(choices, key=lambda width: len(found.intersection(choices[width])))
+    names = choices[digits]
     missing = [name for name in names if name not in found]
+    firsts = " or ".join(f"{choice[0]} …" for choice in choices.values())
+    told = f"{folder} must hold {len(names)} files ({firsts}) for the {n} rows of {LATENTS}"
     if len(found) > len(names) - len(missing):
-        more = min(found - set(names))
-        raise InputError(
-            f"{folder} must hold {len(names)} files for the {n} rows of {LATENTS}, but there is "
-            f"{more}, too: the latents are of another data set"
-        )
+        more = min(found.difference(names))
+        raise InputError(f"{told}, but there is {more}, too: the latents are of another data set")
     if missing:
         raise InputError(
-            f"{folder} must hold {len(names)} files for the {n} rows of {LATENTS}: "
-            f"{len(missing)} are missing, the first is {missing[0]} (a build that was interrupted "
-            f"goes on when it is started again)"
+            f"{told}: {len(missing)} are missing, the first is {missing[0]} (a build that was "
+            "interrupted goes on when it is started again)"
         )
+    return digits
 
 
 def _write_png(path: Path, image: Bytes) -> None:
@@ -262,7 +322,7 @@ def _read_png(path: Path, size: int | None = None) -> Bytes:
     except FileNotFoundError:
         raise InputError(f"{path} does not exist") from None
     except (UnidentifiedImageError, OSError, SyntaxError) as error:
-        raise InputError(f"{path} is not an image, or is cut short: {error}") from None
+        raise InputError(f"{path} is not an image, or is cut short ({error}): {MEND}") from None
     side = len(image) if size is None else size
     if image.shape != (side, side, 3):
         raise InputError(f"{path} must be {side}×{side} pixels, got {image.shape[:2]}")
