@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
+import tqdm
 from PIL import Image
 
 from identica.cli import main
-from identica.datasets.threedident import render
+from identica.datasets.threedident import blender, render
 from identica.datasets.threedident.pictures import first_images, psnr, traversals
 from identica.datasets.threedident.storage import ImageSet
 
@@ -22,7 +23,7 @@ def test_build_check_show(tmp_path, capsys, packed):
     assert "9/9" in told.err  # the progress bar
 
     data = ImageSet(folder)
-    z = np.random.default_rng(3).uniform(-1, 1, (9, 10))
+    z = np.random.default_rng([3, 9]).uniform(-1, 1, (9, 10))
     np.testing.assert_array_equal(data.raw_latents, z)
     np.testing.assert_array_equal(data.images(range(9)), render(z, 16))
 
@@ -66,6 +67,79 @@ def test_a_build_goes_on_and_another_is_refused(tmp_path, capsys):
     assert run(*words, "--samples", 16) == 2
     assert "the same build" in capsys.readouterr().err
     assert run(*words, "--seed", 1) == 2
+
+
+@pytest.mark.parametrize("other", [["--n", 5], ["--n", 12, "--seed", 1]])
+def test_a_set_to_test_on_shares_no_image_with_one_to_train_on(tmp_path, other):
+    run("build", "--n", 12, "--size", 4, "--out", tmp_path / "train")
+    run("build", *other, "--size", 4, "--out", tmp_path / "test")
+    train, test = (ImageSet(tmp_path / part).raw_latents for part in ("train", "test"))
+    assert not np.isin(test, train).any()
+
+
+def test_help_says_how_to_get_sets_to_train_and_to_test_on(capsys):
+    with pytest.raises(SystemExit):
+        run("build", "--help")
+    told = " ".join(capsys.readouterr().out.split())
+    assert "different --seed or a different --n share no image" in told
+
+
+@pytest.fixture
+def bars(monkeypatch):
+    """The progress bars of a command, and by how much each was moved."""
+    made = []
+
+    class Bar(tqdm.tqdm):
+        def __init__(self, *args, **options):
+            super().__init__(*args, **options)
+            self.moves = []
+            made.append(self)
+
+        def update(self, n=1):
+            self.moves.append(n)
+            return super().update(n)
+
+    monkeypatch.setattr(tqdm, "tqdm", Bar)
+    return made
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_the_pace_is_that_of_the_images_drawn_now(tmp_path, bars, packed):
+    words = ["build", "--n", 1100, "--size", 1, "--samples", 4, "--out", tmp_path / "set"]
+    words += ["--packed"] if packed else []
+    assert run(*words) == 0
+    assert run(*words) == 0
+    (tmp_path / "set" / ("packed/001024.npy" if packed else "images/000007.png")).unlink()
+    assert run(*words) == 0
+    drawn = 1100 - 1024 if packed else 1
+    assert [bar.initial for bar in bars] == [0, 1100, 1100 - drawn]
+    assert [sum(bar.moves) for bar in bars] == [1100, 0, drawn]
+    assert [bar.n for bar in bars] == [1100] * 3
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_a_slow_engine_draws_few_images_at_once_and_loses_few(
+    tmp_path, monkeypatch, capsys, packed
+):
+    groups = []
+
+    def slow(z, size, samples):
+        if len(groups) == 3:
+            groups.append([])
+            raise KeyboardInterrupt
+        groups.append(z)
+        return render(z, size, 4)
+
+    monkeypatch.setattr(blender, "require", lambda: None)
+    monkeypatch.setattr(blender, "render", slow)
+    words = ["build", "--n", 30, "--size", 2, "--out", tmp_path / "set", "--engine", "blender"]
+    words += ["--packed"] if packed else []
+    assert run(*words) == 130
+    assert "the same command goes on from here" in capsys.readouterr().err
+    assert run(*words) == 0
+    assert max(map(len, groups)) <= 4
+    drawn = np.concatenate([z for z in groups if len(z)])
+    np.testing.assert_array_equal(drawn, ImageSet(tmp_path / "set").raw_latents)
 
 
 def test_images_that_do_not_show_their_latents_are_noticed(tmp_path, capsys):

@@ -25,7 +25,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     build = commands.add_parser(
         "build",
         help="draw a data set",
-        description="Draw images of random factors. A build that was interrupted goes on.",
+        description="Draw images of random factors. A build that was interrupted goes on. Sets with a "
+        "different --seed or a different --n share no image: one to train on, one to test on.",
     )
     build.add_argument("--n", type=int, required=True, metavar="N", help="number of images")
     build.add_argument(
@@ -41,7 +42,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--samples", type=int, metavar="K", help="rays for a pixel (default: fast 8, blender 128)"
     )
     build.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="makes the factors (default: 0)"
+        "--seed",
+        type=int,
+        default=0,
+        metavar="N",
+        help="makes the factors, together with --n (default: 0)",
     )
     build.add_argument(
         "--packed",
@@ -69,8 +74,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     show.set_defaults(run=_show)
 
 
-def engine(name: str, samples: int | None) -> tuple[Draw, int]:
-    """How an engine draws n×10 raw latents at a size, and with how many samples."""
+def engine(name: str, samples: int | None) -> tuple[Draw, int, int]:
+    """How an engine draws n×10 raw latents at a size, with how many samples, and how many at once."""
     from identica._check import count, one_of
 
     render: Callable[..., Any]
@@ -78,13 +83,14 @@ def engine(name: str, samples: int | None) -> tuple[Draw, int]:
         from identica.datasets.threedident.blender import render, require
 
         require()
-        usual = 128
+        usual, step = 128, 4  # slow, so a word of progress more often
     else:
         from identica.datasets.threedident import render
+        from identica.datasets.threedident.storage import STEP
 
-        usual = 8
+        usual, step = 8, STEP
     rays = usual if samples is None else count("samples", samples)
-    return lambda z, size: render(z, size, rays), rays
+    return lambda z, size: render(z, size, rays), rays, step
 
 
 def _build(args: argparse.Namespace) -> int:
@@ -95,19 +101,32 @@ def _build(args: argparse.Namespace) -> int:
     from identica.datasets.threedident.storage import build
 
     seed = count("seed", args.seed, at_least=0)
-    shape = (count("n", args.n), 10)
-    draw, rays = engine(args.engine, args.samples)
-    z = np.random.default_rng(seed).uniform(-1, 1, shape)
+    n = count("n", args.n)
+    draw, rays, step = engine(args.engine, args.samples)
+    # with n, or a small set would be the beginning of a large one
+    z = np.random.default_rng([seed, n]).uniform(-1, 1, (n, 10))
     settings = {"engine": args.engine, "samples": rays, "seed": seed}
-    with tqdm(total=args.n, unit="image", desc=str(args.out), file=sys.stderr) as bar:
+    with tqdm(total=n, unit="image", desc=str(args.out), file=sys.stderr) as bar:
+        first = True
 
         def tick(done: int, _: int) -> None:
-            if bar.n == 0:
-                bar.initial = done  # of an earlier call, which says nothing of the pace
+            nonlocal first
+            if first:  # images of an earlier call say nothing of the pace
+                bar.initial = bar.n = bar.last_print_n = done
+                first = False
             bar.update(done - bar.n)
 
-        build(args.out, z, draw, size=args.size, packed=args.packed, settings=settings, tick=tick)
-    print(f"{args.n} images of {args.size}×{args.size} in {args.out}")
+        build(
+            args.out,
+            z,
+            draw,
+            size=args.size,
+            packed=args.packed,
+            settings=settings,
+            step=step,
+            tick=tick,
+        )
+    print(f"{n} images of {args.size}×{args.size} in {args.out}")
     return 0
 
 
