@@ -20,6 +20,26 @@ def test_without_blender_one_error_says_how_to_get_it(monkeypatch):
         blender.render(np.zeros((1, 10)), size=8)
 
 
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        (
+            'raise ImportError("libXrender.so.1: cannot open shared\\nobject file")',
+            "libXrender.so.1",
+        ),
+        ("import a_module_that_bpy_needs", "a_module_that_bpy_needs"),
+    ],
+)
+def test_a_blender_that_does_not_load_says_why(monkeypatch, tmp_path, code, told):
+    (tmp_path / "bpy.py").write_text(code)
+    monkeypatch.delitem(sys.modules, "bpy", raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(InputError, match=f"does not load: .*{told}") as error:
+        blender.render(np.zeros((1, 10)), size=8)
+    assert "pip install" not in str(error.value)
+    assert "\n" not in str(error.value)
+
+
 def test_latents_are_checked_first(monkeypatch):
     monkeypatch.setitem(sys.modules, "bpy", None)
     with pytest.raises(InputError, match=r"\[-1, 1\]"):

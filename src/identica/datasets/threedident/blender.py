@@ -29,10 +29,15 @@ from identica.datasets.threedident.view import HORIZON
 
 
 def require() -> Any:
-    """Blender as a Python module, or an error that says how to get it."""
+    """Blender as a Python module, or an error that says how to get it, or why it does not load."""
     try:
         return import_module("bpy")
-    except ImportError:
+    except ImportError as error:
+        if not isinstance(error, ModuleNotFoundError) or error.name != "bpy":
+            why = " ".join(str(error).split())
+            raise InputError(
+                f"engine blender needs Blender's Python module, which does not load: {why}"
+            ) from None
         raise InputError(
             "engine blender needs Blender's Python module: pip install identica[blender] "
             "(on a Python that bpy is made for, such as 3.11)"
