@@ -2,8 +2,8 @@
 
     python -m benchmarks.threedident [PICTURE.png]      # also: ours, Cycles', ten times the difference
 
-Writes results/raycaster.md. The PSNR needs `3dident_cycles/renders.npz` under `IDENTICA_DATA`; with
-`identica[blender]`, our own scene in Blender is compared with as well.
+Writes results/raycaster.md. That needs `3dident_cycles/renders.npz` under `IDENTICA_DATA`, and
+`identica[blender]` for our own scene in Blender; without them, what can be measured is only printed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import sys
 import time
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +19,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks._measure import matmul_rate, seconds
+from identica._check import InputError
+from identica._files import write_text
 from identica.datasets._root import data_root
-from identica.datasets.threedident import render
+from identica.datasets.threedident import blender, render
 from identica.datasets.threedident.pictures import psnr
 
 SAMPLES = (4, 8, 16, 64)
 RESULTS = Path(__file__).parent.parent / "results" / "raycaster.md"
 CYCLES = data_root() / "3dident_cycles" / "renders.npz"
+COMPARED = {name: f"PSNR from {name}, dB" for name in ("Cycles", "our scene in Blender")}
 
 
 def cycles() -> tuple[NDArray[np.float64], NDArray[np.uint8]] | None:
@@ -44,9 +46,11 @@ def references() -> tuple[NDArray[np.float64] | None, dict[str, NDArray[np.uint8
         return None, {}
     latents, images = found
     others = {"Cycles": images}
-    if find_spec("bpy"):
-        from identica.datasets.threedident import blender
-
+    try:
+        blender.require()
+    except InputError as error:
+        print(error, file=sys.stderr)
+    else:
         others["our scene in Blender"] = blender.render(latents, 128, 256)
     return latents, others
 
@@ -69,7 +73,7 @@ def measure(n: int = 256, repeat: int = 5) -> list[dict[str, Any]]:
     for record in records:
         for name, images in others.items():
             score = psnr(render(shown, 128, record["samples"]), images)
-            record[f"PSNR from {name}, dB"] = f"{score.mean():.2f} (at least {score.min():.2f})"
+            record[COMPARED[name]] = f"{score.mean():.2f} (at least {score.min():.2f})"
     return records
 
 
@@ -87,7 +91,7 @@ def picture(path: str, samples: int = 8, n: int = 6) -> None:
 
 
 def main() -> None:
-    """Measure, write the table and print it."""
+    """Measure, print the table, and write it if nothing is missing from it."""
     rates = [matmul_rate() / 1e9]
     records = measure()
     rates.append(matmul_rate() / 1e9)
@@ -101,8 +105,14 @@ def main() -> None:
         f"precision before and {after} after.",
         "",
     ]
-    RESULTS.write_text("\n".join(lines), encoding="utf-8")
     print("\n".join(lines))
+    missing = [column for column in COMPARED.values() if column not in records[0]]
+    if missing:
+        print(
+            f"{RESULTS} is left as it is: there is no {' and no '.join(missing)}", file=sys.stderr
+        )
+    else:
+        write_text(RESULTS, "\n".join(lines))
     if len(sys.argv) > 1:
         picture(sys.argv[1])
 

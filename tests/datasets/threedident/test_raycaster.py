@@ -1,4 +1,7 @@
+import sys
 from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
 
 import numba
 import numpy as np
@@ -8,6 +11,7 @@ from identica._check import InputError
 from identica.datasets.threedident import SCENE, Area, Camera, Spot, Sun, latents, render
 from identica.datasets.threedident.bvh import DEPTH, blocked, closest
 from identica.datasets.threedident.ground import AREA, LIT, OBJECT, SPOT, SUN, foresee
+from identica.datasets.threedident.pictures import psnr
 from identica.datasets.threedident.raycaster import _ground, _tree
 from identica.datasets.threedident.sampling import sample_points
 from identica.datasets.threedident.scene import place
@@ -17,11 +21,6 @@ from identica.datasets.threedident.view import Shot, stage
 @pytest.fixture(scope="module")
 def z():
     return np.random.default_rng(0).uniform(-1, 1, (12, 10))
-
-
-def psnr(a, b):
-    error = np.mean((a.astype(float) - b) ** 2, axis=(1, 2, 3))
-    return 10 * np.log10(255**2 / error)
 
 
 def test_images_are_those_of_cycles(real):
@@ -175,3 +174,48 @@ def test_what_is_foreseen_covers_what_happens(z):
 def test_bad_input_is_named(arguments, message):
     with pytest.raises(InputError, match=message):
         render(**{"raw_latents": np.zeros((1, 10)), **arguments})
+
+
+@pytest.fixture
+def benchmark(monkeypatch):
+    monkeypatch.syspath_prepend(Path(__file__).parents[3])
+    return import_module("benchmarks.threedident")
+
+
+@pytest.mark.parametrize("found", [[], ["Cycles"], ["Cycles", "our scene in Blender"]])
+def test_the_benchmark_writes_its_table_only_where_nothing_is_missing(
+    tmp_path, monkeypatch, capsys, benchmark, found
+):
+    others = {name: np.zeros((1, 128, 128, 3), np.uint8) for name in found}
+    latents = np.zeros((1, 10)) if found else None
+    results = tmp_path / "raycaster.md"
+    results.write_text("of a machine that had everything")
+    monkeypatch.setattr(benchmark, "RESULTS", results)
+    monkeypatch.setattr(benchmark, "SAMPLES", (4,))
+    monkeypatch.setattr(benchmark, "matmul_rate", lambda: 1e9)
+    monkeypatch.setattr(benchmark, "seconds", lambda work, repeat: 1.0)
+    monkeypatch.setattr(benchmark, "references", lambda: (latents, others))
+    monkeypatch.setattr(sys, "argv", ["threedident"])
+    benchmark.main()
+    told = capsys.readouterr()
+    assert "| samples | images per second |" in told.out
+    assert all(f"PSNR from {name}" in told.out for name in found)
+    if len(found) == 2:
+        assert results.read_text() in told.out
+        assert not told.err
+    else:
+        assert results.read_text() == "of a machine that had everything"
+        assert "is left as it is: there is no PSNR from" in told.err
+
+
+def test_the_benchmark_does_without_a_blender_that_does_not_load(
+    tmp_path, monkeypatch, capsys, benchmark
+):
+    path = tmp_path / "renders.npz"
+    np.savez(path, raw_latents=np.zeros((1, 10)), images=np.zeros((1, 128, 128, 3), np.uint8))
+    monkeypatch.setattr(benchmark, "CYCLES", path)
+    (tmp_path / "bpy.py").write_text("raise ImportError('libXrender.so.1: no such file')")
+    monkeypatch.delitem(sys.modules, "bpy", raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert list(benchmark.references()[1]) == ["Cycles"]
+    assert "libXrender.so.1" in capsys.readouterr().err
