@@ -9,6 +9,7 @@ import pytest
 
 from identica import InputError
 from identica.runs import (
+    DamagedError,
     execute,
     is_locked,
     open_run,
@@ -124,7 +125,7 @@ def test_a_damaged_checkpoint_is_set_aside_and_the_run_begun_anew(tmp_path):
 
     def work(folder):
         if checkpoint.exists():
-            raise InputError(f"{checkpoint} is damaged")
+            raise DamagedError(f"{checkpoint} is damaged")
         assert not (folder / "metrics.jsonl").exists()
         return RESULT
 
@@ -133,13 +134,15 @@ def test_a_damaged_checkpoint_is_set_aside_and_the_run_begun_anew(tmp_path):
     assert "checkpoint.safetensors is damaged" in (tmp_path / "notes.log").read_text()
 
 
-def test_a_run_that_fails_keeps_its_checkpoint(tmp_path):
+@pytest.mark.parametrize("error", [ArithmeticError, InputError])
+def test_a_run_that_fails_keeps_its_checkpoint(tmp_path, error):
     def work(folder):
         (folder / "checkpoint.safetensors").write_text("good")
-        raise ArithmeticError("the loss became nan")
+        raise error("the loss became nan, or an image is cut short")
 
-    with pytest.raises(ArithmeticError):
+    with pytest.raises(error):
         execute(tmp_path, CONFIG, work)
+    assert not (tmp_path / "notes.log").exists()
     assert (tmp_path / "checkpoint.safetensors").read_text() == "good"
     assert not (tmp_path / "result.json").exists()
     assert not is_locked(tmp_path / ".lock")

@@ -30,6 +30,7 @@ from identica import (
     train,
 )
 from identica.metrics import linear_r2
+from identica.runs import DamagedError
 from identica.training import Contrastive, NonFiniteLossError, Supervised, make_optimizer
 
 OPTIMIZERS = ["soap", "muon", "adam"]
@@ -220,7 +221,7 @@ def test_a_damaged_checkpoint_is_named(tmp_path, damage):
     elif damage == "empty":
         path.write_bytes(b"")
     steps = 6 if damage == "other training" else 5
-    with pytest.raises(InputError, match=r"checkpoint\.safetensors"):
+    with pytest.raises(DamagedError, match=r"checkpoint\.safetensors"):
         train(objective, process.sample, Training(steps=steps, batch=32), out=tmp_path)
 
 

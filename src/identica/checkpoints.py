@@ -11,6 +11,7 @@ from torch import Tensor
 
 from identica._check import InputError
 from identica._files import replacing
+from identica.runs import DamagedError
 
 
 def save(path: Path, state: Any) -> None:
@@ -39,7 +40,7 @@ def load(path: Path) -> Any:
     except FileNotFoundError:
         raise InputError(f"{path} does not exist") from None
     except (SafetensorError, KeyError, ValueError, OSError) as error:
-        raise InputError(
+        raise DamagedError(
             f"{path} is not a checkpoint of identica, or is damaged: {error}"
         ) from None
 

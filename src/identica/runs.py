@@ -29,6 +29,10 @@ CHECKPOINT, PROGRESS, NOTES, LOCK = "checkpoint.safetensors", "progress.json", "
 PARTS = "parts"  # a folder for each part of a run that is trained in several
 
 
+class DamagedError(InputError):
+    """What a run was to go on from is damaged, or belongs to another run."""
+
+
 def run_name(config: Mapping[str, Any]) -> str:
     """The folder of a run: its kind and a hash of everything that decides its result.
 
@@ -99,8 +103,9 @@ def execute(
     """Do a run unless it is done, and return its result.
 
     `work(folder)` returns the content of result.json; it may leave a checkpoint in the folder and
-    go on from there when called again. Whatever is damaged or foreign is set aside, never deleted,
-    with a word in notes.log, and the run is done again.
+    go on from there when called again. Whatever is damaged or foreign, of which it tells by a
+    `DamagedError`, is set aside, never deleted, with a word in notes.log, and the run is done again.
+    All other errors leave the checkpoint where it is.
     """
     make_folder("out", folder)
     with claim(folder):
@@ -115,7 +120,7 @@ def execute(
                 left.unlink(missing_ok=True)
             try:
                 done = dict(work(folder))
-            except InputError as error:
+            except DamagedError as error:
                 if not begun(folder):
                     raise
                 _start_over(folder, config, error)

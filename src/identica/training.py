@@ -21,8 +21,7 @@ from identica._files import make_folder, write_text
 from identica._random import as_generator
 from identica.encoders import Head
 from identica.process import Labelled, Pairs, Pool
-
-CHECKPOINT, METRICS, WEIGHTS = "checkpoint.safetensors", "metrics.jsonl", "model.safetensors"
+from identica.runs import CHECKPOINT, METRICS, WEIGHTS, DamagedError
 
 
 @dataclass(frozen=True)
@@ -295,9 +294,9 @@ def _restore(
     """Put a checkpoint back; its step and the seconds it took to get there."""
     path = folder / CHECKPOINT
     if not isinstance(state, dict) or "training" not in state:
-        raise InputError(f"{path} is not a checkpoint of a training run")
+        raise DamagedError(f"{path} is not a checkpoint of a training run")
     if state["training"] != vars(training):
-        raise InputError(
+        raise DamagedError(
             f"{path} belongs to another training, {state['training']}: use another out"
         )
     try:
@@ -306,7 +305,7 @@ def _restore(
         generator.set_state(state["generator"])
         return int(state["step"]), float(state["seconds"])
     except (KeyError, RuntimeError, ValueError, TypeError) as error:
-        raise InputError(f"{path} does not fit this model: {error}") from None
+        raise DamagedError(f"{path} does not fit this model: {error}") from None
 
 
 def write_metrics(folder: Path, history: History) -> None:
@@ -322,7 +321,7 @@ def _read_metrics(folder: Path, step: int) -> list[dict[str, float]]:
         lines = (folder / METRICS).read_text(encoding="utf-8").splitlines()
         return [record for record in map(json.loads, lines) if record["step"] <= step]
     except (ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{folder / METRICS} is damaged: {error}") from None
+        raise DamagedError(f"{folder / METRICS} is damaged: {error}") from None
 
 
 @contextmanager

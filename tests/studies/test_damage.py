@@ -3,7 +3,7 @@
 import pytest
 import tiny
 
-from identica import runs
+from identica import InputError, checkpoints, runs
 from identica.studies import experiment
 
 ROW, PRESET = tiny.ROWS[0], tiny.preset(20)
@@ -73,3 +73,26 @@ def test_a_checkpoint_without_its_metrics_is_not_trusted(tmp_path):
     assert "without the metrics" in (tmp_path / "notes.log").read_text()
     assert len((tmp_path / "metrics.jsonl").read_text().splitlines()) == 1
     assert result["seed"] == 0
+
+
+def test_what_is_wrong_with_the_data_is_not_held_against_the_checkpoint(tmp_path):
+    """Once the data is mended, the run goes on from where it was, to the same score."""
+    config = experiment.describe(ROW, "contrastive", 0, PRESET)
+    seen = []
+
+    def read(out, torn):
+        def tick(step, steps):
+            seen.append(step)
+            if step == torn:
+                raise InputError("an image is cut short")
+
+        return experiment.run(ROW, "contrastive", 0, PRESET, out=out, tick=tick)[0]
+
+    with pytest.raises(InputError, match="cut short"):
+        runs.execute(tmp_path, config, lambda out: read(out, torn=17))
+    assert checkpoints.load(tmp_path / "checkpoint.safetensors")["step"] == 15
+    result = runs.execute(tmp_path, config, lambda out: read(out, torn=None))
+    assert seen == [*range(18), *range(15, 20)]
+    assert result["scores"] == experiment.run(ROW, "contrastive", 0, PRESET)[0]["scores"]
+    assert not (tmp_path / "notes.log").exists()
+    assert not list(tmp_path.glob("*.aside-*"))

@@ -12,8 +12,7 @@ import torch
 from torch import nn
 
 from identica import checkpoints
-from identica._check import InputError
-from identica.runs import CHECKPOINT, METRICS, PARTS, WEIGHTS
+from identica.runs import CHECKPOINT, METRICS, PARTS, WEIGHTS, DamagedError
 from identica.studies.study import SCORES, Finished, Picture, Tick
 from identica.training import History, Sampler, Training, train, write_metrics
 
@@ -34,7 +33,7 @@ def fit(
         sample = _ticking(sample, tick, _steps_done(out), training.steps)
     history = train(objective, sample, training, seed=seed, score=score, out=out, progress=progress)
     if not history.records:
-        raise InputError(f"{out} holds a checkpoint without the metrics that belong to it")
+        raise DamagedError(f"{out} holds a checkpoint without the metrics that belong to it")
     return history
 
 
