@@ -18,7 +18,7 @@ from identica.process import Pairs, Pool
 SCRIPT = Path(__file__).with_name("one_of_several.py")
 
 
-def start(number, *arguments, **more):
+def start(number, *arguments, script=(str(SCRIPT),), **more):
     """The processes of a group, as torchrun starts them, on this machine."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -34,8 +34,9 @@ def start(number, *arguments, **more):
     }
     return [
         subprocess.Popen(
-            [sys.executable, str(SCRIPT), *map(str, arguments)],
+            [sys.executable, *script, *map(str, arguments)],
             env={**common, "RANK": str(rank), "LOCAL_RANK": str(rank)},
+            stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )

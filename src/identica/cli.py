@@ -132,6 +132,7 @@ def _demo(args: argparse.Namespace) -> int:
 
 
 def _reproduce(args: argparse.Namespace) -> int:
+    from identica import distributed
     from identica.studies import runner
     from identica.studies.catalogue import find
     from identica.studies.study import numbers
@@ -144,16 +145,23 @@ def _reproduce(args: argparse.Namespace) -> int:
         planned = runner.plan(study, out, rows=rows, seeds=seeds, preset=args.preset)
         print(runner.listing(planned))
         return 0
-    outcome = runner.reproduce(
-        study,
-        rows=rows,
-        seeds=seeds,
-        preset=args.preset,
-        workers=args.workers,
-        engine=args.engine,
-        address=args.address,
-        out=out,
-    )
+    try:
+        with distributed.processes() as (rank, _):
+            outcome = runner.reproduce(
+                study,
+                rows=rows,
+                seeds=seeds,
+                preset=args.preset,
+                workers=args.workers,
+                engine=args.engine,
+                address=args.address,
+                out=out,
+            )
+    except distributed.LostProcessError as error:
+        print(f"identica: {error}", file=sys.stderr)
+        return 1
+    if rank > 0:  # the first process speaks for all
+        return 0
     print(f"{outcome.table}\nreport: {outcome.folder / 'report.html'}")
     for label, why in outcome.failures.items():
         print(f"identica: {label} failed: {why}", file=sys.stderr)

@@ -3,21 +3,27 @@
     torchrun --nproc-per-node 2 script.py        # script: with processes(): train(…)
 
 All processes draw the same batch and keep their own rows of it, so the result does not depend on how
-many they are.
+many they are, but for two things: on the CPU, batch normalisation is by the rows of each process, and
+autoencoders draw the same noise in each.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from datetime import timedelta
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
 from identica._check import InputError
+
+T = TypeVar("T")
+# Others wait while the first process scores. One that died is noticed without that.
+PATIENCE = timedelta(hours=6)
 
 
 class LostProcessError(RuntimeError):
@@ -28,7 +34,8 @@ class LostProcessError(RuntimeError):
 def processes() -> Iterator[tuple[int, int]]:
     """Join the group that torchrun started, and give this process's number and how many there are.
 
-    Outside torchrun it is a group of one, and nothing happens.
+    Where there are GPUs, each process of a machine has its own. Outside torchrun it is a group of one,
+    and nothing happens.
 
     >>> with processes() as (rank, size):
     ...     print(rank, size)
@@ -37,7 +44,11 @@ def processes() -> Iterator[tuple[int, int]]:
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
         yield 0, 1
         return
-    dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+    backend = "gloo"
+    if torch.cuda.is_available():
+        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
+        backend = "cpu:gloo,cuda:nccl"  # small networks and numbers stay on the CPU
+    dist.init_process_group(backend, timeout=PATIENCE)
     try:
         yield group()
     finally:
@@ -97,7 +108,31 @@ def mean(value: float) -> float:
     if size == 1:
         return value
     total = torch.tensor(value, dtype=torch.float64)
-    if dist.get_backend() == "nccl":
-        total = total.cuda()
     dist.all_reduce(total)
     return total.item() / size
+
+
+def from_first(make: Callable[[], T]) -> T:
+    """What the first process makes, for all of them; what it raises, they all raise.
+
+    >>> from_first(lambda: 3)
+    3
+    """
+    rank, size = group()
+    if size == 1:
+        return make()
+    made: list[Any] = [None, None]
+    if rank == 0:
+        try:
+            made[0] = make()
+        except Exception as error:
+            made[1] = error
+    try:
+        dist.broadcast_object_list(made)
+    except RuntimeError as error:
+        raise LostProcessError(
+            f"a process of the group was lost: start all of them again ({error})"
+        ) from error
+    if made[1] is not None:
+        raise made[1]
+    return made[0]

@@ -132,6 +132,7 @@ def train(
     score: Callable[[], dict[str, float]] | None = None,
     out: Path | str | None = None,
     progress: str | None = None,
+    tick: Callable[[int, int], None] | None = None,
     tensorboard: bool = False,
 ) -> History:
     """Minimise an objective over batches, and return the scores along the way.
@@ -140,7 +141,8 @@ def train(
     from its last checkpoint to the same numbers (the same bits, on the same machine with the same
     number of threads). The final weights are in model.safetensors.
 
-    Under torchrun (see `identica.distributed`), each process encodes its part of every batch.
+    Under torchrun (see `identica.distributed`), each process encodes its part of every batch. The first
+    one scores and writes; all return the same history.
 
     Args:
         objective: a module whose parameters are learnt and whose value on a batch is the loss.
@@ -150,6 +152,7 @@ def train(
         score: called now and then; what it returns is recorded.
         out: folder for metrics and checkpoints.
         progress: label of a progress bar on stderr; none by default.
+        tick: called before every step with its number (from 0) and that of all.
         tensorboard: write the records to out/tensorboard as well.
 
     >>> from identica import MLP, ContrastiveModel, GenerativeProcess, InfoNCE, InvertibleMLP
@@ -167,19 +170,28 @@ def train(
     generator = as_generator(seed, _device(objective))
     folder = None if out is None else make_folder("out", Path(out))
     history, start, seconds = History(), 0, 0.0
-    if folder and (folder / CHECKPOINT).exists():
-        state = checkpoints.load(folder / CHECKPOINT)
+    if folder and (state := distributed.from_first(lambda: _read_state(folder))) is not None:
         start, seconds = _restore(state, objective, optimizer, generator, training, folder)
-        history.records = _read_metrics(folder, start)
+        history.records = distributed.from_first(lambda: _read_metrics(folder, start))
 
-    board = _board(folder, start) if tensorboard else None
     rank, processes = distributed.group()
     leads = rank == 0  # scores, writes and speaks for all
-    network = DistributedDataParallel(objective) if processes > 1 else objective
+    board = _board(folder, start) if tensorboard and leads else None
+    network = _shared(objective) if processes > 1 else objective
     bar = _progress_bar(progress if leads else None, start, training.steps)
     began = time.perf_counter() - seconds
+
+    def measure() -> dict[str, float]:
+        objective.eval()
+        record = {"step": done, "loss": value, "lr": training.lr * training.lr_factor(step)}
+        record |= {} if score is None else score()
+        objective.train()
+        return record | {"seconds": round(time.perf_counter() - began, 3)}
+
     objective.train()
     for step in range(start, training.steps):
+        if tick is not None:
+            tick(step, training.steps)
         for group in optimizer.param_groups:
             group["lr"] = group["peak"] * training.lr_factor(step)
 
@@ -194,12 +206,8 @@ def train(
 
         done = step + 1
         bar.update()
-        if leads and (done % training.score_every == 0 or done == training.steps):
-            objective.eval()
-            record = {"step": done, "loss": value, "lr": training.lr * training.lr_factor(step)}
-            record |= {} if score is None else score()
-            record["seconds"] = round(time.perf_counter() - began, 3)
-            objective.train()
+        if done % training.score_every == 0 or done == training.steps:
+            record = distributed.from_first(measure)
             history.records.append(record)
             if board:
                 for name, number in record.items():
@@ -283,6 +291,11 @@ def make_optimizer(objective: nn.Module, training: Training) -> torch.optim.Opti
 # --- checkpoints and metrics --------------------------------------------------------------------
 
 
+def _read_state(folder: Path) -> Any:
+    """The last checkpoint of a folder, if there is one."""
+    return checkpoints.load(folder / CHECKPOINT) if (folder / CHECKPOINT).exists() else None
+
+
 def _restore(
     state: Any,
     objective: nn.Module,
@@ -322,6 +335,16 @@ def _read_metrics(folder: Path, step: int) -> list[dict[str, float]]:
         return [record for record in map(json.loads, lines) if record["step"] <= step]
     except (ValueError, KeyError, TypeError) as error:
         raise DamagedError(f"{folder / METRICS} is damaged: {error}") from None
+
+
+def _shared(objective: nn.Module) -> nn.Module:
+    """An objective of which each process has a copy: gradients are averaged over all of them.
+
+    On GPUs, batches are normalised as a whole; torch has that for no CPU.
+    """
+    if _device(objective).type == "cuda":
+        nn.SyncBatchNorm.convert_sync_batchnorm(objective)
+    return DistributedDataParallel(objective)
 
 
 @contextmanager

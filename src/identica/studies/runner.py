@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
-from identica import runs
+from identica import distributed, runs
 from identica._check import InputError
 from identica._files import write_json, write_text
 from identica.studies import engine as engines
@@ -58,6 +59,9 @@ def reproduce(
 ) -> Outcome:
     """Do the runs of a study that are not done yet, and write table.json, table.md and report.html.
 
+    In a group of processes (see `identica.distributed`) all work on one run after the other, and a run
+    that fails ends the study. The first process writes; the outcome of the others has no table.
+
     Args:
         study: a name (see `STUDIES`), or a study of your own.
         rows: numbers of the rows, all by default.
@@ -71,18 +75,33 @@ def reproduce(
     """
     study = find(study) if isinstance(study, str) else study
     folder = default_folder(study) if out is None else out
+    rank, size = distributed.group()
+    if size > 1 and (workers is not None or engine != "local"):
+        raise InputError(
+            "workers and engine must be left out in a group: it does one run at a time"
+        )
     planned = plan(study, folder, rows=rows, seeds=seeds, preset=preset)
-    todo = [item.job for item in planned if item.state != "done"]
+    left = [item.job.name for item in planned if item.state != "done"]
+    left = distributed.from_first(lambda: left)  # what the others see may be out of date by then
+    todo = [item.job for item in planned if item.job.name in left]
     labels = {item.job.name: item.label for item in planned}
     names = {use: item.job.name for item in planned for use in item.uses}
+    store, before = (folder / table.RUNS).resolve(), len(planned) - len(todo)
     failed: dict[str, str] = {}
     if todo:
         study.ready()
-        with engines.start(engine, workers, address) as started:  # it may fail: nothing is written
+    if rank > 0:
+        work.follow(todo, store)
+        return Outcome(folder, "")
+    if todo:
+        start = nullcontext() if size > 1 else engines.start(engine, workers, address)
+        with start as started:  # it may fail: nothing is written
             table.register(folder, study, names)
-            store, before = (folder / table.RUNS).resolve(), len(planned) - len(todo)
             with Watch(study.name, todo, labels, before, store, stream or sys.stderr) as watch:
-                failed = work.run_all(started, todo, store, watch.say)
+                if started is None:
+                    work.lead(todo, store)
+                else:
+                    failed = work.run_all(started, todo, store, watch.say)
     else:
         table.register(folder, study, names)
     failures = {labels[name]: why for name, why in failed.items()}

@@ -8,11 +8,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import nn
 
-from identica import checkpoints
-from identica.runs import CHECKPOINT, METRICS, PARTS, WEIGHTS, DamagedError
+from identica import checkpoints, distributed
+from identica.runs import METRICS, PARTS, WEIGHTS, DamagedError
 from identica.studies.study import SCORES, Finished, Picture, Tick
 from identica.training import History, Sampler, Training, train, write_metrics
 
@@ -28,10 +27,17 @@ def fit(
     progress: str | None = None,
     tick: Tick | None = None,
 ) -> History:
-    """`train`, which calls `tick(step, steps)` before every step, also after going on from `out`."""
-    if tick is not None:
-        sample = _ticking(sample, tick, _steps_done(out), training.steps)
-    history = train(objective, sample, training, seed=seed, score=score, out=out, progress=progress)
+    """`train`, after which there is something to tell."""
+    history = train(
+        objective,
+        sample,
+        training,
+        seed=seed,
+        score=score,
+        out=out,
+        progress=progress,
+        tick=tick,
+    )
     if not history.records:
         raise DamagedError(f"{out} holds a checkpoint without the metrics that belong to it")
     return history
@@ -92,8 +98,9 @@ class Course:
 
     def result(self, scores: dict[str, float], objective: nn.Module, seed: int) -> dict[str, Any]:
         """Write the history and the weights of a run, and return the content of result.json."""
-        write_metrics(self.out, self.history)
-        checkpoints.save_weights(self.out / WEIGHTS, objective)
+        if distributed.group()[0] == 0:
+            write_metrics(self.out, self.history)
+            checkpoints.save_weights(self.out / WEIGHTS, objective)
         return {"scores": scores, "seconds": self.seconds, "pairs": self.pairs, "seed": seed}
 
 
@@ -107,25 +114,6 @@ def result(
         "pairs": training.steps * training.batch,
         "seed": seed,
     }
-
-
-def _ticking(sample: Sampler, tick: Tick, step: int, steps: int) -> Sampler:
-    """The same sampler, which tells how many batches it has been asked for."""
-
-    def draw(size: int, /, *, generator: torch.Generator) -> Any:
-        nonlocal step
-        tick(step, steps)
-        step += 1
-        return sample(size, generator=generator)
-
-    return draw
-
-
-def _steps_done(out: Path | None) -> int:
-    if out is None or not (out / CHECKPOINT).exists():
-        return 0
-    state = checkpoints.load(out / CHECKPOINT)
-    return int(state.get("step", 0)) if isinstance(state, dict) else 0
 
 
 # --- what a finished run left behind ----------------------------------------------------------------

@@ -21,7 +21,7 @@ from identica._check import InputError
 from identica._files import write_text
 from identica._memory import keep_freed_memory
 from identica.studies.engine import Engine, one_line
-from identica.studies.study import Job
+from identica.studies.study import Job, Tick
 
 DEATHS = 2  # a run that saw its worker die this often is tried once more, by itself
 TICK = 1.0  # seconds between two words of progress
@@ -116,20 +116,7 @@ def do(
     job: Job, folder: Path, session: Path, threads: int, parent: int | None
 ) -> tuple[str, str | None]:
     """Do one job in a worker; its name, and why it failed if it did."""
-    said = -TICK
-
-    def tick(step: int, steps: int) -> None:
-        nonlocal said
-        now = time.monotonic()
-        if now - said < TICK:
-            return
-        said = now
-        if parent is not None and os.getppid() != parent:
-            os._exit(1)  # the study was killed: the next one goes on from the checkpoint
-        if not session.exists():
-            raise StoppedError
-        told = {"session": session.name, "step": step, "steps": steps}
-        write_text(folder / runs.PROGRESS, json.dumps(told))
+    tick = _teller(folder, session, parent)
 
     def work(folder: Path) -> Any:
         tick(0, 0)
@@ -147,6 +134,64 @@ def do(
     return job.name, None
 
 
+def _teller(folder: Path, session: Path, parent: int | None = None) -> Tick:
+    """Tells now and then how far a run is, and stops it when nobody waits for it any more."""
+    said = -TICK
+
+    def tick(step: int, steps: int) -> None:
+        nonlocal said
+        now = time.monotonic()
+        if now - said < TICK:
+            return
+        said = now
+        if parent is not None and os.getppid() != parent:
+            os._exit(1)  # the study was killed: the next one goes on from the checkpoint
+        if not session.exists():
+            raise StoppedError
+        told = {"session": session.name, "step": step, "steps": steps}
+        write_text(folder / runs.PROGRESS, json.dumps(told))
+
+    return tick
+
+
 def _limit_threads(threads: int) -> None:
     if torch := sys.modules.get("torch"):  # a job that needs it has brought it along
         torch.set_num_threads(threads)
+
+
+# --- in a group of processes ------------------------------------------------------------------------
+
+
+def lead(jobs: Sequence[Job], folder: Path) -> None:
+    """Do jobs in turn as the first process of a group, while the others `follow`.
+
+    What a run raises ends them all: a process cannot know what the others are at by then.
+    """
+    keep_freed_memory()
+    with _session(folder) as session:
+        for job in jobs:
+            tick = _teller(folder / job.name, session)
+
+            def work(home: Path, job: Job = job, tick: Tick = tick) -> Any:
+                _begins(True)
+                tick(0, 0)
+                return job.work(home, tick)
+
+            runs.execute(folder / job.name, job.config, work)
+            _begins(False)
+
+
+def follow(jobs: Sequence[Job], folder: Path) -> None:
+    """Take part in the jobs that the first process of a group does, as often as it begins them."""
+    keep_freed_memory()
+    for job in jobs:
+        while _begins():
+            with suppress(runs.DamagedError):  # the first process sets it aside
+                job.work(folder / job.name, lambda step, steps: None)
+
+
+def _begins(yes: bool = False) -> bool:
+    """Whether the first process begins a run, or begins it anew: its own word, for all."""
+    from identica.distributed import from_first
+
+    return from_first(lambda: yes)

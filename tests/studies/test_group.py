@@ -1,0 +1,91 @@
+"""`identica reproduce` under torchrun: two processes do one run after the other, together."""
+
+import json
+import socket
+
+import pytest
+from test_kitti import TINY, boxes, study
+
+from identica import InputError
+from identica.studies import kitti, reproduce
+from identica.studies.runner import plan
+from test_distributed import losses, start
+
+# the command twice, first with data that cannot be read at the third step; how both ended, and how many
+# batches each training of a run drew (one process for both commands: most of the time goes into imports)
+SCRIPT = """
+import json, os, sys
+from pathlib import Path
+from identica import InputError, Training, cli
+from identica.studies import catalogue, kitti
+from identica.studies.kitti import Settings
+
+class Masks(kitti.KittiTable):
+    def pictures(self, row, runs):
+        return []
+
+def counted(data, max_lag):
+    draw, number = sampler(data, max_lag), len(drawn)
+    drawn.append(0)
+
+    def sample(size, /, *, generator):
+        if len(codes) == 0 and drawn[number] == 2:
+            raise InputError("an image is cut short")
+        drawn[number] += 1
+        return draw(size, generator=generator)
+
+    return sample
+
+out, settings, port = sys.argv[1:]
+catalogue.STUDIES["masks"] = Masks("masks", "Masks", [kitti.ROWS[2], kitti.ROWS[6]])
+kitti.choose = lambda preset, row: eval(settings)
+sampler, kitti.sampler = kitti.sampler, counted
+codes, drawn = [], []
+for _ in range(2):
+    codes.append(cli.main(["reproduce", "masks", "--seeds", "0", "--out", out]))
+    os.environ["MASTER_PORT"] = port
+Path(out + os.environ["RANK"]).write_text(json.dumps([codes, drawn]))
+"""
+
+
+def test_two_processes_make_one_table_and_go_on(tmp_path, monkeypatch):
+    home, out = tmp_path / "data", tmp_path / "study"
+    monkeypatch.setenv("IDENTICA_DATA", str(home))
+    boxes().save(home / "kitti_masks" / "kitti_masks.npz")
+    chosen = study(3, 7)
+    planned = plan(chosen, out, seeds=[0], preset=TINY)
+    first, second = [out / "runs" / item.job.name for item in planned]
+    second.mkdir(parents=True)
+    (second / "checkpoint.safetensors").write_text("torn")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    group = start(2, out, repr(TINY), port, script=("-c", SCRIPT))
+    (table, _), (nothing, said) = [process.communicate(timeout=120) for process in group]
+
+    # Data that cannot be read ends both, and keeps the checkpoint, from which they go on. A damaged one is
+    # set aside, and both begin anew.
+    for rank in range(2):
+        codes, drawn = json.loads((tmp_path / f"study{rank}").read_text())
+        assert codes == [2, 0]
+        assert drawn == [2, 1, 0, 3]
+    assert said == "identica: an image is cut short\n"
+    assert (second / "checkpoint.safetensors.aside-1").read_text() == "torn"
+    assert not list(first.glob("*.aside-*"))
+
+    # one table, told by one process, with the figures of a process by itself
+    assert table.startswith((out / "table.md").read_text())
+    assert nothing == ""
+    records = json.loads((out / "table.json").read_text())
+    for folder, row, record in zip((first, second), chosen.rows, records, strict=True):
+        alone = kitti.run(row, 0, TINY, out=tmp_path / f"alone-{row.row}")
+        assert losses(folder) == pytest.approx(losses(tmp_path / f"alone-{row.row}"), abs=1e-5)
+        assert record["ours"]["mean"] == pytest.approx(alone["scores"]["mcc"], abs=1e-3)
+
+
+def test_a_group_has_no_workers(tmp_path, monkeypatch):
+    monkeypatch.setattr("identica.distributed.group", lambda: (1, 2))
+    for options in ({"workers": 2}, {"engine": "ray"}):
+        with pytest.raises(InputError, match="must be left out in a group"):
+            reproduce(study(3), preset=TINY, out=tmp_path / "study", **options)
+    assert not (tmp_path / "study").exists()
