@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import time
+from threading import Thread
 
 import pytest
 
@@ -11,6 +12,7 @@ from identica import InputError
 from identica.runs import (
     DamagedError,
     execute,
+    first_free,
     is_locked,
     open_run,
     read_result,
@@ -155,6 +157,25 @@ def test_bad_input_of_a_fresh_run_is_not_blamed_on_a_checkpoint(tmp_path):
     with pytest.raises(InputError, match="lr must be"):
         execute(tmp_path, CONFIG, work)
     assert not (tmp_path / "notes.log").exists()
+
+
+def test_the_first_that_is_free_is_held_and_waited_for(tmp_path):
+    paths, given = [tmp_path / "a", tmp_path / "b"], []
+
+    def third():
+        with first_free(paths) as number:
+            given.append(number)
+
+    waiting = Thread(target=third)
+    with first_free(paths) as one:
+        with first_free(paths) as other:
+            waiting.start()
+            waiting.join(0.7)
+            assert (one, other, given) == (0, 1, [])
+        waiting.join(60)
+        assert given == [1]
+    with first_free(paths) as again:
+        assert again == 0
 
 
 def test_set_aside_never_overwrites(tmp_path):

@@ -11,7 +11,7 @@ import json
 import math
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -187,6 +187,23 @@ def locked(path: Path) -> Iterator[None]:
     with path.open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+@contextmanager
+def first_free(paths: Sequence[Path]) -> Iterator[int]:
+    """Hold the lock of one of several files, and give its number; wait while others hold them all."""
+    import fcntl
+
+    while True:
+        for number, path in enumerate(paths):
+            with path.open("a") as file:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    continue
+                yield number
+                return
+        time.sleep(0.5)
 
 
 def is_locked(path: Path) -> bool:

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from copy import deepcopy
 from pathlib import Path
+from tempfile import gettempdir
 from typing import Any
 
+import torch
 from torch import nn
 
 from identica import checkpoints, distributed
-from identica.runs import METRICS, PARTS, WEIGHTS, DamagedError
+from identica._random import as_generator
+from identica.runs import METRICS, PARTS, WEIGHTS, DamagedError, first_free
 from identica.studies.study import SCORES, Finished, Picture, Tick
 from identica.training import History, Sampler, Training, train, write_metrics
+
+CPU = torch.device("cpu")
+_held: ContextVar[torch.device | None] = ContextVar("_held", default=None)  # the GPU of this run
 
 
 def fit(
@@ -27,20 +36,91 @@ def fit(
     progress: str | None = None,
     tick: Tick | None = None,
 ) -> History:
-    """`train`, after which there is something to tell."""
-    history = train(
-        objective,
-        sample,
-        training,
-        seed=seed,
-        score=score,
-        out=out,
-        progress=progress,
-        tick=tick,
-    )
+    """`train`, on a GPU where there is one and it helps.
+
+    There a copy is trained, on batches that are drawn on the CPU. The objective takes over its weights
+    whenever it is scored, and in the end: it stays on the CPU, and scores need know nothing of GPUs.
+    Those that take long there can be computed on the GPU, see `lent`.
+    """
+    with place(objective) as device:
+        twin = objective if device == CPU else deepcopy(objective).to(device)
+
+        def take_over() -> None:
+            if twin is not objective:
+                objective.load_state_dict(twin.state_dict())
+                objective.eval()
+
+        def take_over_and_score() -> dict[str, float]:
+            take_over()
+            return score()
+
+        history = train(
+            twin,
+            sample if twin is objective else moving(sample, device),
+            training,
+            seed=seed,
+            score=take_over_and_score,
+            out=out,
+            progress=progress,
+            tick=tick,
+        )
+        take_over()
     if not history.records:
         raise DamagedError(f"{out} holds a checkpoint without the metrics that belong to it")
     return history
+
+
+@contextmanager
+def place(objective: nn.Module) -> Iterator[torch.device]:
+    """Where to train an objective: networks of convolutions on a GPU, all others on the CPU.
+
+    Of runs side by side, each has a GPU for itself, and waits until there is one; what it does
+    meanwhile has the same. Processes of a group have theirs from torchrun.
+    """
+    found = gpus() if any(isinstance(part, nn.Conv2d) for part in objective.modules()) else []
+    if not found:
+        yield CPU
+    elif distributed.group()[1] > 1:
+        yield torch.device("cuda", torch.cuda.current_device())
+    elif (held := _held.get()) is not None:
+        yield held
+    else:
+        home = Path(gettempdir())
+        with first_free([home / f"identica-{os.getuid()}-{name}.lock" for name in found]) as number:
+            device = torch.device("cuda", number)
+            before = _held.set(device)
+            try:
+                yield device
+            finally:
+                _held.reset(before)
+
+
+@contextmanager
+def lent(network: nn.Module) -> Iterator[torch.device]:
+    """A network of the CPU where it would be trained, for a while; gives the device."""
+    with place(network) as device:
+        network.to(device)
+        try:
+            yield device
+        finally:
+            network.to(CPU)
+
+
+def gpus() -> list[str]:
+    """Names of this machine's GPUs, no two alike."""
+    number = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    return [str(torch.cuda.get_device_properties(n).uuid) for n in range(number)]
+
+
+def moving(sample: Sampler, device: torch.device) -> Sampler:
+    """The same sampler, which draws on the CPU whatever its generator, and moves its batches."""
+
+    def draw(size: int, /, *, generator: torch.Generator) -> Any:
+        seed = torch.randint(2**62, (), generator=generator, device=generator.device)
+        batch = sample(size, generator=as_generator(int(seed)))
+        return type(batch)(*(part.to(device) for part in batch))
+
+    return draw
 
 
 class Course:
