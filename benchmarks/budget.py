@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from identica.datasets.threedident import FACTORS
 from identica.studies.threedident import ROWS
-from identica.studies.threedident_run import FAST, describe, r2_of, work
+from identica.studies.threedident_settings import FAST, describe, r2_of
 from identica.studies.trained import read_metrics
 
 STUDY = Path(__file__).parent.parent / "results" / "icml-table4"
@@ -71,17 +70,18 @@ def by_seed(runs: dict[int, Records]) -> str:
 
 def before_the_head() -> int:
     """The steps in which the whole network is trained."""
-    return work(ROWS[0], replace(FAST, head=None))[0]
+    assert FAST.walking is not None
+    return sum(training.steps for training in FAST.walking.parts()[:-1])
 
 
 def parts() -> str:
     """Where the parts of a run begin."""
-    assert FAST.start is not None
-    joint = before_the_head()
+    how, joint = FAST.walking, before_the_head()
+    assert how is not None
     return (
-        f"The first {FAST.starts * FAST.start.steps} steps are those of {FAST.starts} networks of which "
-        f"one goes on; up to step {joint - FAST.contrastive.steps} the pairs are narrower; after step "
-        f"{joint} the head is trained alone, from a temperature of {FAST.heat:g} down to 1."
+        f"The first {how.starts * how.start.steps} steps are those of {how.starts} networks of which one "
+        f"goes on; up to step {joint - how.wide.steps} the pairs are narrower; after step {joint} the "
+        f"head is trained alone, from a temperature of {how.heat:g} down to 1."
     )
 
 

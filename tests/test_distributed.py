@@ -13,7 +13,7 @@ import torch
 import one_of_several
 from identica import InputError
 from identica.distributed import own_part
-from identica.process import Pairs, Pool
+from identica.process import Pairs, Pool, Walk
 
 SCRIPT = Path(__file__).with_name("one_of_several.py")
 
@@ -102,3 +102,5 @@ def test_only_batches_of_rows_can_be_shared(monkeypatch):
         own_part(Pairs(*[torch.zeros(5, 1)] * 4))
     with pytest.raises(InputError, match="row by row"):
         own_part(Pool(rows, rows, torch.zeros(6, 2, dtype=torch.int64)))
+    with pytest.raises(InputError, match="row by row"):
+        own_part(Walk(rows, rows))

@@ -30,6 +30,7 @@ from identica import (
     train,
 )
 from identica.metrics import linear_r2
+from identica.process import Pairs, Walk
 from identica.runs import DamagedError
 from identica.training import Contrastive, NonFiniteLossError, Supervised, make_optimizer
 
@@ -275,6 +276,18 @@ def test_an_output_folder_that_is_a_file(tmp_path):
     with pytest.raises(InputError, match="out must be a folder"):
         train(objective, process.sample, Training(steps=1, batch=32), out=tmp_path / "file")
     assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_a_walk_is_trained_on_as_the_pairs_it_holds():
+    """The objective of a walk is that of its neighbours as pairs, with each observation encoded once."""
+    x = torch.randn(9, 4, generator=torch.Generator().manual_seed(0))
+    model = ContrastiveModel(Sphere(3), VonMisesFisher(5.0), MLP(4, 3, hidden=(8,)))
+    objective = Contrastive(model, InfoNCE(model.conditional, symmetric=True, apart=2))
+    seen = []
+    model.encoder.register_forward_hook(lambda module, args, out: seen.append(len(args[0])))
+    loss = objective(Walk(x, x))
+    assert seen == [9]
+    torch.testing.assert_close(loss, objective(Pairs(x[:-1], x[1:], x[:-1], x[1:])))
 
 
 def test_half_precision_of_the_model_changes_the_loss_little():

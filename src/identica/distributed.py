@@ -20,6 +20,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from identica._check import InputError
+from identica.process import Pool, Walk
 
 T = TypeVar("T")
 # Others wait while the first process scores. One that died is noticed without that.
@@ -96,7 +97,7 @@ def own_part(batch: Any) -> Any:
     rows = len(batch[0])
     if rows % size:
         raise InputError(f"batch must be a multiple of the {size} processes, got {rows}")
-    if any(len(part) != rows for part in batch) or hasattr(batch, "positives"):
+    if any(len(part) != rows for part in batch) or isinstance(batch, Pool | Walk):
         raise InputError("batch must hold pairs row by row to be shared by several processes")
     part = slice(rank * rows // size, (rank + 1) * rows // size)
     return type(batch)(*(tensor[part] for tensor in batch))

@@ -41,6 +41,14 @@ class Pool(NamedTuple):
     positives: Tensor
 
 
+class Walk(NamedTuple):
+    """A batch in which each observation is a positive of the one before it: latents z (N×n) and
+    observations x (N×m). It holds N − 1 pairs, where N observations in pairs of their own hold N/2."""
+
+    z: Tensor
+    x: Tensor
+
+
 class GenerativeProcess:
     """z ~ p(z), z̃ ~ p(z̃ | z), x = g(z), x̃ = g(z̃).
 

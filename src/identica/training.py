@@ -20,7 +20,7 @@ from identica._check import InputError, count, nonnegative, one_of, positive
 from identica._files import make_folder, write_text
 from identica._random import as_generator
 from identica.encoders import Head
-from identica.process import Labelled, Pairs, Pool
+from identica.process import Labelled, Pairs, Pool, Walk
 from identica.runs import CHECKPOINT, METRICS, WEIGHTS, DamagedError
 
 
@@ -91,13 +91,15 @@ class Contrastive(nn.Module):
         super().__init__()
         self.model, self.loss, self.autocast = model, loss, autocast
 
-    def forward(self, batch: Pairs | Pool) -> Tensor:
-        x = batch.x if isinstance(batch, Pool) else torch.cat([batch.x, batch.x_pos])
+    def forward(self, batch: Pairs | Pool | Walk) -> Tensor:
+        x = batch.x if isinstance(batch, Pool | Walk) else torch.cat([batch.x, batch.x_pos])
         with torch.autocast(x.device.type, torch.bfloat16, enabled=self.autocast):
             codes = self.model(x)
         codes = codes.float() if self.autocast else codes
         if isinstance(batch, Pool):
             return self.loss(codes, nn.functional.embedding(batch.positives, codes))
+        if isinstance(batch, Walk):
+            return self.loss(codes[:-1], codes[1:])
         return self.loss(*codes.chunk(2))
 
 

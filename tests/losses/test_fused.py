@@ -218,9 +218,9 @@ def test_what_is_not_finite_gives_nan(bad: float, where: int) -> None:
 
 def test_elementary_functions_are_as_good_as_float32() -> None:
     t = np.linspace(-126, 127.4, 20001, dtype=np.float32)
-    ours = np.array([_kernels._exp2(x) for x in t], dtype=np.float64)
+    ours = np.array([_kernels.exp2(x) for x in t], dtype=np.float64)
     assert np.abs(ours / np.exp2(t.astype(np.float64)) - 1).max() < 2e-7
-    assert _kernels._exp2(np.float32(-127)) == 0
+    assert _kernels.exp2(np.float32(-127)) == 0
     x = np.geomspace(1e-6, 1e4, 5001, dtype=np.float32)
     for p in (-0.5, 0.5, 1.5, 4.2):
         ours = np.array([_kernels._power(v, np.float32(p)) for v in x], dtype=np.float64)

@@ -103,6 +103,33 @@ def test_every_form_agrees_with_brute_force(family, block, monkeypatch):
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=str)
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_negatives_that_stand_near_are_left_out(family, symmetric):
+    h, h_pos = codes(9)
+    loss = InfoNCE(family, apart=3, symmetric=symmetric)(h, h_pos)
+    ways = [(h, h_pos), (h_pos, h)] if symmetric else [(h, h_pos)]
+    expected = []
+    for anchors, others in ways:
+        for i in range(9):
+            pos = similarity(family, anchors[i].tolist(), others[i].tolist())
+            far = [j for j in range(9) if min((i - j) % 9, (j - i) % 9) >= 3]
+            rest = [similarity(family, anchors[i].tolist(), anchors[j].tolist()) for j in far]
+            expected.append(math.log(sum(map(math.exp, [pos, *rest]))) - pos)
+    assert loss.item() == pytest.approx(np.mean(expected), rel=1e-12)
+    assert InfoNCE(family, apart=1)(h, h_pos) == InfoNCE(family)(h, h_pos)
+
+
+def test_some_negatives_have_to_be_apart():
+    with pytest.raises(InputError, match="apart must leave negatives in a batch of 7, got 4"):
+        InfoNCE(Normal(1.0), apart=4)(*codes())
+    assert torch.isfinite(InfoNCE(Normal(1.0), apart=3)(*codes()))
+    with pytest.raises(InputError, match="self_negative must be False"):
+        InfoNCE(Normal(1.0), self_negative=True, apart=2)
+    with pytest.raises(InputError, match="apart"):
+        InfoNCE(Normal(1.0), apart=0)
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=str)
 @pytest.mark.parametrize(
     "options",
     [

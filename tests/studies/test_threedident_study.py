@@ -17,9 +17,10 @@ from identica.process import Labelled, Pairs
 from identica.runs import execute, read_json
 from identica.studies import find, reproduce
 from identica.studies import threedident_run as runs
+from identica.studies import threedident_settings as sets
 from identica.studies.study import Finished
-from identica.studies.threedident import ROWS, example_pairs, recovered, settings_of, traversals
-from identica.studies.threedident_run import FAST, PAPER
+from identica.studies.threedident import ROWS, example_pairs, recovered, traversals
+from identica.studies.threedident_settings import FAST, PAPER, settings_of
 from identica.studies.trained import read_metrics
 from identica.training import train
 
@@ -31,11 +32,13 @@ def tiny(preset, **training):
     short = {"steps": 3, "batch": 6, "score_every": 2, "checkpoint_every": 2, "warmup": 1}
     images = replace(preset.images, size=16, train=40, test=24, samples=4)
     few = {"steps": 2, "batch": 8, "score_every": 1}
-    parts = {name: getattr(preset, name) for name in ("start", "narrow", "head")}
+    names = ("start", "narrow", "wide", "head")
+    walking = preset.walking
     return replace(
         preset,
         images=images,
-        **{name: part and replace(part, **few) for name, part in parts.items()},
+        walking=walking
+        and replace(walking, **{name: replace(getattr(walking, name), **few) for name in names}),
         contrastive=replace(preset.contrastive, **(short | training)),
         supervised=replace(preset.supervised, **(short | training)),
     )
@@ -115,15 +118,29 @@ def test_example_pairs_are_pairs():
 
 def test_rows_share_their_images(finished):
     (home,) = (finished / "images").iterdir()
-    folders = sorted(path.name for path in home.iterdir())
-    laplace = ["Laplace-scale-0.24752", "Laplace-scale-0.3536"]  # narrower ones, and the row's own
-    assert folders == [*laplace, "Normal-std-0.35", "test-24", "train"]
-    anchors, positives = ImageSet(home / "train"), ImageSet(home / "Normal-std-0.35")
-    gap = positives.raw_latents - anchors.raw_latents
-    assert 0.2 < gap.std() < 0.35  # Normal(.35), truncated at the walls
+    # positives of narrower pairs and of the row's own, for both conditionals
+    widths = ["Laplace-scale-0.24752", "Laplace-scale-0.3536", "Normal-std-0.35", "Normal-std-0.5"]
+    assert sorted(p.name for p in home.iterdir() if p.suffix != ".lock") == [
+        *(f"{width}.npy" for width in widths),
+        "test-24",
+        "train",
+    ]
     # what is scored was not trained on
-    seen = {tuple(z) for z in [*anchors.raw_latents, *positives.raw_latents]}
-    assert not seen & {tuple(z) for z in ImageSet(home / "test-24").raw_latents}
+    seen, unseen = (ImageSet(home / part).raw_latents for part in ("train", "test-24"))
+    assert not {tuple(z) for z in seen} & {tuple(z) for z in unseen}
+
+
+def test_positives_that_do_not_belong_to_the_images_are_refused(finished):
+    (home,) = (finished / "images").iterdir()
+    path = home / "Normal-std-0.5.npy"
+    before = path.read_bytes()
+    np.save(path, np.zeros((7, 16), np.int32))
+    with pytest.raises(InputError, match=r"Normal-std-0.5.npy must hold positives of 40 images"):
+        runs.positives(ROWS[0], finished, QUICK.images)
+    path.write_bytes(before[:100])
+    with pytest.raises(InputError, match="cut short"):
+        runs.positives(ROWS[0], finished, QUICK.images)
+    path.write_bytes(before)
 
 
 def test_a_finished_run_is_read_again(finished):
@@ -133,7 +150,7 @@ def test_a_finished_run_is_read_again(finished):
         data, codes = recovered(row, Finished(0, folder, config, result))
         assert codes.shape == (24, len(FACTORS))
         assert linear_r2(data.raw_latents, codes) == pytest.approx(result["scores"]["r2"], abs=1e-6)
-        assert runs.describe(row, 0, settings_of(config)) == config
+        assert sets.describe(row, 0, settings_of(config)) == config
 
 
 @pytest.mark.parametrize("row", ROWS[:5], ids=lambda row: f"row {row.row}")
@@ -142,7 +159,7 @@ def test_codes_lie_in_the_space_of_the_model(row):
     x = torch.rand(6, 3, 32, 32, generator=torch.Generator().manual_seed(0))
     codes = model(x)
     if row.row in (1, 3):
-        assert ((codes > 0) & (codes < runs.matched_side(row))).all()
+        assert ((codes > 0) & (codes < sets.matched_side(row))).all()
     else:
         assert row.model_space.contains(codes).all()
     loss = objective(Pairs(None, None, x, x.flip(3)))
@@ -150,7 +167,7 @@ def test_codes_lie_in_the_space_of_the_model(row):
 
 
 def test_the_fast_box_has_the_side_where_the_model_is_the_process():
-    for row in (ROWS[0], runs.narrower(ROWS[0])):
+    for row in (ROWS[0], sets.narrower(ROWS[0], 0.7)):
         side = runs.make_model(row, FAST, 0).head.sides
         torch.testing.assert_close(side, torch.full((10,), 2 / (row.conditional.std * 2**0.5)))
     learnt = {True: PAPER, False: FAST}
@@ -184,10 +201,10 @@ class Killed(Exception):
     [
         (FAST, ROWS[0], 3),  # the second of three starts
         (FAST, ROWS[0], 7),  # narrow pairs
-        (FAST, ROWS[0], 10),  # the pairs of the process
-        (FAST, ROWS[0], 12),  # the head
-        (FAST, ROWS[2], 12),
-        (FAST, ROWS[3], 10),
+        (FAST, ROWS[0], 9),  # the pairs of the process
+        (FAST, ROWS[0], 11),  # the head
+        (FAST, ROWS[2], 11),
+        (FAST, ROWS[3], 9),
         (FAST, ROWS[4], 2),
         (FAST, ROWS[5], 2),
         (PAPER, ROWS[0], 2),
@@ -195,8 +212,8 @@ class Killed(Exception):
 )
 def test_a_run_that_is_killed_goes_on_to_the_same_numbers(tmp_path, preset, row, at):
     settings = tiny(preset)
-    total = 13 if at > 2 else 3
-    assert runs.work(row, settings) == (total, 3 * 6 + (total - 3) * 8)
+    total, pairs = (12, 12 * 8) if at > 2 else (3, 3 * 6)
+    assert sets.work(row, settings) == (total, pairs)
 
     def kill(step, steps):
         assert steps == total
@@ -213,7 +230,7 @@ def test_a_run_that_is_killed_goes_on_to_the_same_numbers(tmp_path, preset, row,
     assert steps[-1] == total - 1
     assert 1 not in steps  # the first steps are not done again
     assert resumed["scores"] == whole["scores"]
-    assert resumed["pairs"] == 3 * 6 + (total - 3) * 8
+    assert resumed["pairs"] == pairs
     a, b = ((tmp_path / run / "model.safetensors").read_bytes() for run in "ab")
     assert a == b
     records = [[record | {"seconds": 0} for record in read_metrics(tmp_path / run)] for run in "ab"]
@@ -233,7 +250,7 @@ def test_a_damaged_part_is_set_aside_and_the_run_begun_anew(tmp_path):
         if step == 7:
             raise Killed
 
-    config = runs.describe(ROWS[0], 0, settings)
+    config = sets.describe(ROWS[0], 0, settings)
     with pytest.raises(Killed):
         execute(tmp_path / "run", config, lambda folder: work(folder, kill))
     (tmp_path / "run" / "parts" / "start-1" / "checkpoint.safetensors").write_bytes(b"?")
@@ -245,20 +262,21 @@ def test_a_damaged_part_is_set_aside_and_the_run_begun_anew(tmp_path):
 
 
 def test_the_head_learns_by_itself_and_the_rest_stays(tmp_path):
-    """Its codes are those of the whole network, before and after; only the head has moved."""
+    """Its codes are those of the whole network, before and after; only the head moves in the end."""
     settings = tiny(FAST)
-    without = replace(settings, head=None)
-    found = {}
-    for name, chosen in (("with", settings), ("without", without)):
-        result = runs.run(ROWS[0], 0, chosen, tmp_path, out=tmp_path / name)
-        records = read_metrics(tmp_path / name)
-        found[name] = load_file(tmp_path / name / "model.safetensors"), records
+    assert settings.walking is not None
+    weights = {}
+    for steps in (1, 2):
+        head = replace(settings.walking.head, steps=steps)
+        chosen = replace(settings, walking=replace(settings.walking, head=head))
+        out = tmp_path / str(steps)
+        result = runs.run(ROWS[0], 0, chosen, tmp_path, out=out)
+        records = read_metrics(out)
+        assert [r["step"] for r in records] == [7, 8, 9, 10, 11, 12][: 4 + steps]
         assert records[-1]["r2"] == pytest.approx(result["scores"]["r2"], abs=1e-6)
         assert result["seconds"] == records[-1]["seconds"]
-    (weights, records), (before, earlier) = found["with"], found["without"]
-    assert [r["step"] for r in records] == [7, 8, 10, 11, 12, 13]
-    assert [r["step"] for r in earlier] == [7, 8, 10, 11]
-    moved = {name for name in weights if not torch.equal(weights[name], before[name])}
+        weights[steps] = load_file(out / "model.safetensors")
+    moved = {name for name in weights[1] if not torch.equal(weights[1][name], weights[2][name])}
     assert moved
     assert all("encoder.head" in name for name in moved)
     wrong = replace(settings, network="resnet18")
@@ -266,9 +284,19 @@ def test_the_head_learns_by_itself_and_the_rest_stays(tmp_path):
         runs.run(ROWS[0], 0, wrong, tmp_path, out=tmp_path / "c")
 
 
+def test_the_published_recipe_has_the_pairs_of_the_published_program():
+    for row in ROWS[:4]:
+        pairs = sets.as_trained(row, PAPER).conditional
+        assert type(pairs) is type(row.conditional)
+        assert sets.scale_of(pairs) == 0.1
+        assert STUDY.job(row, row.kind, 0, "paper").config["conditional"] == repr(pairs)
+        assert sets.as_trained(row, FAST) == row
+    assert sets.as_trained(ROWS[4], PAPER).conditional is None
+
+
 def test_the_original_images_are_used_where_they_are(tmp_path, monkeypatch):
     monkeypatch.setenv("IDENTICA_DATA", str(tmp_path / "data"))
-    assert not runs.choose("paper").images.original
+    assert not sets.choose("paper").images.original
     rng = np.random.default_rng(0)
     for part, n in (("train", 12), ("test", 9)):
         z = rng.uniform(-1, 1, (n, 10))
@@ -279,9 +307,9 @@ def test_the_original_images_are_used_where_they_are(tmp_path, monkeypatch):
             size=16,
             packed=False,
         )
-    assert runs.choose("paper").images.original
-    assert not runs.choose("fast").images.original
-    settings = tiny(runs.choose("paper"), steps=1)
+    assert sets.choose("paper").images.original
+    assert not sets.choose("fast").images.original
+    settings = tiny(sets.choose("paper"), steps=1)
     monkeypatch.setattr(Renderer, "draw", None)  # nothing is rendered
     found = runs.run(ROWS[0], 0, settings, tmp_path / "study", out=tmp_path / "run")
     assert 0 <= found["scores"]["mcc"] <= 1

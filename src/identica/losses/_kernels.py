@@ -172,7 +172,7 @@ def _exponentials(raw: Array, out: Array, best: Any, unit: Any, lead: Any) -> tu
         some, there = raw[start : start + BLOCK], out[start : start + BLOCK]
         part, part_moment = np.float32(0), np.float32(0)
         for j in range(some.size):
-            e = _exp2(max(np.float32(unit * (some[j] - best) - lead), np.float32(-127)))
+            e = exp2(max(np.float32(unit * (some[j] - best) - lead), np.float32(-127)))
             there[j] = e
             part += e
             part_moment += e * max(np.float32(some[j]), np.float32(OUTSIDE))  # not 0·∞
@@ -260,7 +260,7 @@ def _slope(kind: int, weight: Any, d: Any, power: Any) -> Any:
 
 
 @_compiled_in_order
-def _exp2(t: Any) -> Any:
+def exp2(t: Any) -> Any:
     """2^t in float32 for −127 ≤ t < 128, where −127 gives 0."""
     whole = np.rint(t)
     return _two_to(whole, t - whole)

@@ -35,6 +35,8 @@ class InfoNCE(nn.Module):
             (workshop version).
         symmetric: take both members of the pair as anchors in turn and average. Exact on the
             sphere with von Mises–Fisher; on a truncated box the reversed conditional has another form.
+        apart: leave out negatives that stand fewer than so many places from the anchor in the batch
+            (in cyclic order): in a `Walk`, those depend on it.
         learn_tau: learn the temperature, from `tau` on, as a logarithm.
         anneal: (start, steps): in training, the temperature goes from `start` to `tau` in the first
             `steps` calls, in equal ratios. Where positives lie close together, a low temperature
@@ -60,6 +62,7 @@ class InfoNCE(nn.Module):
         positive_in_denominator: bool = True,
         against: str = "anchor",
         symmetric: bool = False,
+        apart: int = 1,
         learn_tau: bool = False,
         learn_precision: int | None = None,
         anneal: tuple[float, int] | None = None,
@@ -79,6 +82,9 @@ class InfoNCE(nn.Module):
         self.positive_in_denominator = bool(positive_in_denominator)
         self.against = one_of("against", against, ["anchor", "positive"])
         self.symmetric = bool(symmetric)
+        self.apart = count("apart", apart)
+        if self.apart > 1 and self.self_negative:
+            raise InputError("apart leaves the anchor itself out, so self_negative must be False")
         log_tau = torch.tensor(math.log(positive("tau", tau)), dtype=torch.float64)
         self.log_tau = nn.Parameter(log_tau, requires_grad=learn_tau)
         self.anneal = anneal
@@ -160,7 +166,7 @@ class InfoNCE(nn.Module):
         queries = anchors if self.against == "anchor" else positives
         # in training, the anchors of all processes
         keys, offset = gather(anchors) if self.training else (anchors, 0)
-        first, number = window(len(keys), self.self_negative, self.negatives)
+        first, number = window(len(keys), self.self_negative, self.negatives, self.apart)
         beside = similarity if self.positive_in_denominator else None
         log_weight = 0.0
         if self.effective_negatives is not None:
@@ -177,10 +183,14 @@ class InfoNCE(nn.Module):
         return log_sum + log_weight - similarity.mean()
 
 
-def window(batch: int, self_negative: bool, negatives: int | None) -> tuple[int, int]:
+def window(
+    batch: int, self_negative: bool, negatives: int | None, apart: int = 1
+) -> tuple[int, int]:
     """First offset and number of the negatives of each anchor in a batch."""
-    first = 0 if self_negative else 1
-    available = batch - first
+    first = 0 if self_negative else apart
+    available = batch - first - (apart - 1)
+    if available < 1:
+        raise InputError(f"apart must leave negatives in a batch of {batch}, got {apart}")
     if negatives is not None and negatives > available:
         raise InputError(
             f"negatives must be at most {available} for a batch of {batch}, got {negatives}"

@@ -38,9 +38,19 @@ from identica.studies.study import (
 )
 from identica.studies.synthetic import align, compare, family_name, space_name
 from identica.studies.tables import N1, Published
-from identica.studies.threedident_run import ImageRow, Images, Settings
+from identica.studies.threedident_settings import (
+    FAST,
+    ImageRow,
+    Images,
+    Settings,
+    as_trained,
+    choose,
+    describe,
+    r2_of,
+    settings_of,
+    work,
+)
 from identica.studies.trained import curves, read_metrics
-from identica.training import Training
 
 SHOWN = 1500  # points in a scatter plot
 PAIRS = 10  # shown of each row
@@ -96,14 +106,19 @@ class ThreeDIdentTable(Study[ImageRow]):
         return [Target(row.kind, score, figure) for score, figure in row.published.items()]
 
     def job(self, row: ImageRow, kind: str, seed: int, preset: Any) -> Job:
-        settings = runs.choose(preset) if isinstance(preset, str) else preset
-        pairs = runs.work(row, settings)[1]
-        return Job(runs.describe(row, seed, settings), partial(_work, row, seed, settings), pairs)
+        settings = choose(preset) if isinstance(preset, str) else preset
+        row = as_trained(row, settings)
+        pairs = work(row, settings)[1]
+        return Job(describe(row, seed, settings), partial(_work, row, seed, settings), pairs)
 
     def cells(self, row: ImageRow) -> dict[str, str]:
         if row.model_space is None or row.model is None:
             return {"pairs": row.kind, "model space": "–", "model": "–", "match": "–"}
-        pairs = "augmentations" if row.conditional is None else family_name(row.conditional)
+        pairs = (
+            "augmentations"
+            if row.conditional is None
+            else family_name(row.conditional, scale=False)
+        )
         return {
             "pairs": pairs,
             "model space": space_name(row.model_space),
@@ -124,8 +139,8 @@ class ThreeDIdentTable(Study[ImageRow]):
                 "Two views of an image share the factors that the augmentations leave alone. They "
                 "change position and colours, so those are not to be expected in the codes."
             )
-        process = runs.make_process(row, Images(size=8, train=1, test=1, exact=True))
-        return str(theory.guarantee(process, runs.make_model(row, runs.FAST, 0)))
+        process = runs.make_process(row, Images(size=8, train=1, test=1))
+        return str(theory.guarantee(process, runs.make_model(row, FAST, 0)))
 
     def verdict(self, row: ImageRow, target: Target, ours: Ours) -> Verdict:
         """Within: no further from the published mean than its s.d., or 0.2 points if that is more.
@@ -167,17 +182,6 @@ def _study(folder: Path) -> Path:
 # --- what a finished run recovered ------------------------------------------------------------------
 
 
-def settings_of(config: Mapping[str, Any]) -> Settings:
-    """The settings that a run was made with, from its config.json."""
-    training = Training(**config["training"])
-    names = ("self_negative", "symmetric", "bound", "starts", "heat")
-    more = {name: config[name] for name in names if name in config}
-    parts = ("start", "narrow", "head")
-    more |= {name: Training(**config[name]) for name in parts if name in config}
-    images = Images(**config["images"])
-    return Settings(images, config["network"], contrastive=training, supervised=training, **more)
-
-
 def recovered(row: ImageRow, run: Finished) -> tuple[ImageSet, NDArray[np.float64]]:
     """The unseen images of a run, and their codes N×n."""
     settings = settings_of(run.config)
@@ -195,7 +199,7 @@ def _by_factor(run: Finished) -> list[Picture]:
     if not records:
         return []
     histories = {
-        name: [{"step": r["step"], "R²": r[runs.r2_of(name)]} for r in records] for name in FACTORS
+        name: [{"step": r["step"], "R²": r[r2_of(name)]} for r in records] for name in FACTORS
     }
     figure = plots.training_curve(histories, "R²", on="unseen images")
     caption = f"R² of each factor in training, seed {run.seed}"
@@ -243,7 +247,7 @@ def traversals(data: ImageSet, codes: NDArray[np.float64]) -> NDArray[np.uint8]:
 
 def example_pairs(row: ImageRow, size: int) -> NDArray[np.uint8]:
     """Fresh pairs of a contrastive row, 2×n×size×size×3."""
-    process = runs.make_process(row, Images(size=size, train=1, test=1, exact=True))
+    process = runs.make_process(row, Images(size=size, train=1, test=1))
     source = torch.Generator().manual_seed(0)
     x, x_pos = process.sample(PAIRS, generator=source)[2:]
     if row.conditional is None:

@@ -22,8 +22,6 @@ from identica.datasets.threedident.pairs import (
     Renderer,
     as_images,
     augmented,
-    draw_rows,
-    drawn,
     exact,
     labelled,
     nearest,
@@ -132,34 +130,10 @@ def test_neighbours_of_a_sphere_too(many):
         neighbours(other, many)
 
 
-def test_drawn_pairs_have_the_law_of_a_wide_conditional():
-    truth = process(Normal(0.5))
-    z = truth.latents(40_000, generator=0, dtype=torch.float64)
-    generator = source()
-    draws = [draw_rows(truth, z.numpy())(500, generator) for _ in range(8)]
-    rows, others = (np.concatenate(part) for part in zip(*draws, strict=True))
-    assert (rows != others).all()
-    twins = [len(positives) - len(set(positives)) for _, positives in draws]
-    assert np.mean(twins) < 0.02 * 500  # few of a batch take the same image
-    found, wanted = z[others], truth.positives(z[rows], generator=1)
-    anchors = z[rows].numpy()
-    for there in (np.abs(anchors) < 0.3, anchors > 0.8):  # far from the walls, and near one
-        gaps = [(positive.numpy() - anchors)[there] for positive in (found, wanted)]
-        assert stats.ks_2samp(*gaps).pvalue > 0.01
-
-
-def test_drawn_pairs_are_the_images_of_their_latents(many):
-    pairs = drawn(process(Normal(0.5), size=4), many)(64, generator=source())
-    for z, x in ((pairs.z, pairs.x), (pairs.z_pos, pairs.x_pos)):
-        assert np.abs(x[:, :, 0, 0].numpy() / 127 - 1 - z[:, :3].numpy()).max() < 0.01
-    assert not torch.equal(pairs.z, pairs.z_pos)
-
-
 def test_neighbours_need_two_images(tmp_path):
     one = build(tmp_path, np.zeros((1, 10)), paint, size=4)
-    for sampler in (neighbours, drawn):
-        with pytest.raises(InputError, match="at least 2"):
-            sampler(process(Normal(0.5)), one)
+    with pytest.raises(InputError, match="at least 2"):
+        neighbours(process(Normal(0.5)), one)
 
 
 def test_exact_pairs_come_from_a_cache_that_is_rendered_once(tmp_path, monkeypatch):

@@ -16,14 +16,13 @@ from identica.augment import simclr
 from identica.datasets.threedident.raycaster import render
 from identica.datasets.threedident.scene import FACTORS
 from identica.datasets.threedident.storage import ImageSet, Tick, build
-from identica.families import Family
 from identica.mixing import Mixing
 from identica.process import GenerativeProcess, Labelled, Pairs
 
 if TYPE_CHECKING:
     from scipy.spatial import cKDTree
 
-Rows = NDArray[np.intp]
+Rows = NDArray[np.signedinteger[Any]]
 Sampler = Callable[..., Any]  # size, generator=… to a batch
 
 
@@ -76,8 +75,6 @@ def as_images(images: NDArray[np.uint8]) -> Tensor:
 
 # --- pairs found among images that exist ------------------------------------------------------------
 
-CANDIDATES, GROUP = 8192, 64  # to draw positives from, and how many anchors share them
-
 
 def neighbours(process: GenerativeProcess, data: ImageSet) -> Sampler:
     """A sampler of pairs as published: draw z and z̃, and take the images whose latents are nearest.
@@ -89,7 +86,7 @@ def neighbours(process: GenerativeProcess, data: ImageSet) -> Sampler:
     """
     from scipy.spatial import cKDTree
 
-    _check_pairs(process, len(data))
+    check_pairs(process, len(data))
     tree = cKDTree(data.raw_latents)
 
     def sample(size: int, /, *, generator: torch.Generator) -> Pairs:
@@ -112,66 +109,12 @@ def nearest(tree: cKDTree, z: NDArray[np.float64], z_pos: NDArray[np.float64]) -
     return rows, np.where(both[:, 0] == rows, both[:, 1], both[:, 0])
 
 
-def drawn(process: GenerativeProcess, data: ImageSet, candidates: int = CANDIDATES) -> Sampler:
-    """A sampler of pairs among images that exist: of so many candidates, each anchor takes one as its
-    positive with the probabilities of p(z̃ | z).
-
-    The latents of the images have to be uniform, and the conditional wide, so that it gives many of the
-    candidates a chance: its law is that of the process up to one part in as many, and pairs do not run
-    out.
-    """
-    rows = draw_rows(process, data.raw_latents, candidates)
-
-    def sample(size: int, /, *, generator: torch.Generator) -> Pairs:
-        return take(data, *rows(size, generator))
-
-    return sample
-
-
-def draw_rows(
-    process: GenerativeProcess, raw_latents: NDArray[np.float64], candidates: int = CANDIDATES
-) -> Callable[[int, torch.Generator], tuple[Rows, Rows]]:
-    """What `drawn` draws: the rows of anchors and of their positives.
-
-    Only so many anchors as are in a `GROUP` have the same candidates, so that few of a batch take the
-    same image.
-    """
-    _check_pairs(process, len(raw_latents))
-    count("candidates", candidates, at_least=2)
-    z = torch.from_numpy(raw_latents).float()
-
-    def choose(rows: Tensor, generator: torch.Generator) -> Tensor:
-        others = torch.randint(len(z), (candidates,), generator=generator)
-        chances = _similarity(process.conditional, z[rows], z[others])
-        chances.masked_fill_(rows[:, None] == others, -torch.inf)
-        upto = chances.softmax(dim=1).cumsum(dim=1)
-        level = torch.rand(len(rows), 1, generator=generator) * upto[:, -1:]
-        chosen = torch.searchsorted(upto, level, right=True).clamp(max=candidates - 1)
-        return others[chosen[:, 0]]
-
-    def draw(size: int, generator: torch.Generator) -> tuple[Rows, Rows]:
-        rows = torch.randint(len(z), (size,), generator=generator)
-        positives = torch.cat([choose(group, generator) for group in rows.split(GROUP)])
-        return rows.numpy(), positives.numpy()
-
-    return draw
-
-
-def _check_pairs(process: GenerativeProcess, n: int) -> None:
+def check_pairs(process: GenerativeProcess, n: int) -> None:
     """Raise unless pairs can be found among n images."""
     if process.space.dim != len(FACTORS):
         raise InputError(f"process must have {len(FACTORS)} latents, got {process.space}")
     if n < 2:
         raise InputError("data must hold at least 2 images to make pairs of")
-
-
-def _similarity(family: Family, a: Tensor, b: Tensor) -> Tensor:
-    """`family.pairwise`, for squares by a matrix product: far faster, and less exact for
-    points that lie very close together."""
-    if family.p != 2:
-        return family.pairwise(a, b)
-    squares = a.square().sum(dim=1)[:, None] + b.square().sum(dim=1)
-    return -family.precision * torch.addmm(squares, a, b.T, alpha=-2)
 
 
 def take(anchors: ImageSet, rows: Rows, rows_pos: Rows, positives: ImageSet | None = None) -> Pairs:

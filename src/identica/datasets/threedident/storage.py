@@ -86,7 +86,7 @@ class ImageSet:
 
     def _open(self, start: int) -> Bytes:
         path = self.folder / PACKED / _name(start, "npy")
-        images = _load(path, mapped=True)
+        images = load_array(path, mapped=True)
         rows = min(BLOCK, len(self.raw_latents) - start)
         size = self._packed[0].shape[1] if self._packed else images.shape[-2:][0]
         if images.dtype != np.uint8 or images.shape != (rows, size, size, 3):
@@ -266,7 +266,7 @@ def _save(path: Path, array: NDArray[Any]) -> None:
         np.save(file, array, allow_pickle=False)
 
 
-def _load(path: Path, *, mapped: bool = False) -> NDArray[Any]:
+def load_array(path: Path, *, mapped: bool = False) -> NDArray[Any]:
     try:
         return np.asanyarray(np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False))
     except FileNotFoundError:
@@ -278,7 +278,7 @@ def _load(path: Path, *, mapped: bool = False) -> NDArray[Any]:
 
 def _read_latents(path: Path) -> NDArray[np.float64]:
     try:
-        return check_latents(_load(path))
+        return check_latents(load_array(path))
     except InputError as error:
         raise InputError(f"{path}: {error}" if path.exists() else str(error)) from None
 
