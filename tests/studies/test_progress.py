@@ -23,9 +23,9 @@ def labels(jobs):
     return {job.name: f"row {number}" for number, job in enumerate(jobs, 1)}
 
 
-def tell(folder, job, session, step):
+def tell(folder, job, session, step, doing=""):
     (folder / job.name).mkdir(exist_ok=True)
-    told = {"session": session, "step": step, "steps": 10}
+    told = {"session": session, "step": step, "steps": 10, "doing": doing}
     (folder / job.name / "progress.json").write_text(json.dumps(told))
 
 
@@ -45,9 +45,12 @@ def test_a_terminal_has_a_line_for_the_study_and_one_for_each_active_run(tmp_pat
             "counting: 4 of 7 runs done",
             "  row 1 0 % (step 0 of 10)",
         ]
+        tell(tmp_path, jobs[0], ".session-1", 0, "images, 64 of 100")
+        watch.look()
+        assert stream.getvalue().splitlines()[-1] == "  row 1 0 % (images, 64 of 100)"
         tell(tmp_path, jobs[0], ".session-1", 5)
         watch.look()
-        text = stream.getvalue().split("\x1b[2F\x1b[J")[1]  # two lines up, and written over
+        text = stream.getvalue().split("\x1b[2F\x1b[J")[2]  # two lines up, and written over
         assert text.startswith("counting: 4 of 7 runs done, about ")
         assert "row 1 50 % (step 5 of 10)" in text
         finish(tmp_path, jobs[0])

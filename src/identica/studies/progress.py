@@ -137,7 +137,8 @@ class Watch:
             elif progress and runs.is_locked(self.folder / progress["session"]):
                 step, steps = progress["step"], progress["steps"]
                 done = min(step / steps, 0.999) if steps else 0.0
-                told = f"{100 * done:.0f} % (step {step} of {steps})" if steps else "starting"
+                at = progress.get("doing") or f"step {step} of {steps}"
+                told = f"{100 * done:.0f} % ({at})" if steps else "starting"
                 seen = (seen or Seen(now, now, done, done))._replace(last=now, done=done, told=told)
                 active[name] = self.seen[name] = seen
         return active

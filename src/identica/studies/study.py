@@ -13,7 +13,13 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 from identica._check import InputError, count
 from identica.runs import run_name
 
-Tick = Callable[[int, int], None]  # told the step and the number of steps
+
+class Tick(Protocol):
+    """Told the step of a run and the number of steps, or what it does where it is not at a step."""
+
+    def __call__(self, step: int, steps: int, doing: str = "", /) -> None: ...
+
+
 SCORES = {  # as tables print them
     "r2": "R²",
     "mcc": "MCC",

@@ -55,6 +55,7 @@ from identica.training import Contrastive, Sampler, Supervised, Training
 
 LATENTS = Box(len(FACTORS), low=-1.0, high=1.0)
 NETWORKS: dict[str, Callable[..., nn.Module]] = {"resnet18": ResNet18, "small": SmallResNet}
+Say = Callable[[str], None]
 BATCH = 256  # images encoded at a time
 TRIAL, TRIALS = 12345, 16  # the batches that networks are compared by after their start
 
@@ -78,49 +79,48 @@ def test_folder(study: Path, images: Images) -> Path:
     return original("test") if images.original else home(study, images) / f"test-{images.test}"
 
 
-def unseen(study: Path, images: Images, tick: Callable[[], None] | None = None) -> ImageSet:
+def unseen(study: Path, images: Images, say: Say | None = None) -> ImageSet:
     """The images that runs are scored on."""
     if images.original:
         return ImageSet(test_folder(study, images))
     process = make_process(ImageRow(0, "identity", {}), images)
     z = process.latents(images.test, generator=1, dtype=torch.float64)
-    return rendered(test_folder(study, images), process, z, tick=_quiet(tick))
+    return rendered(test_folder(study, images), process, z, tick=_each(say, "images"))
 
 
-def seen(study: Path, images: Images, tick: Callable[[], None] | None = None) -> ImageSet:
+def seen(study: Path, images: Images, say: Say | None = None) -> ImageSet:
     """The images that runs are trained on; of exact pairs, the anchors."""
     if images.original:
         return ImageSet(original("train"))
     process = make_process(ImageRow(0, "identity", {}), images)
     z = process.latents(images.train, generator=0, dtype=torch.float64)
-    return rendered(home(study, images) / "train", process, z, tick=_quiet(tick))
+    return rendered(home(study, images) / "train", process, z, tick=_each(say, "images"))
 
 
-def batches(
-    row: ImageRow, study: Path, settings: Settings, tick: Callable[[], None] | None = None
-) -> Sampler:
+def batches(row: ImageRow, study: Path, settings: Settings, say: Say | None = None) -> Sampler:
     """What a row is trained on."""
     images = settings.images
-    data = seen(study, images, tick)
+    data = seen(study, images, say)
     if row.kind == "supervised":
         return labelled(data)
     if row.conditional is None:
         return augmented(data)
     if settings.walking is None:
         return neighbours(make_process(row, images), data)
-    return walks(data, positives(row, study, images, tick))
+    return walks(data, positives(row, study, images, say))
 
 
-def positives(
-    row: ImageRow, study: Path, images: Images, tick: Callable[[], None] | None = None
-) -> Rows:
+def positives(row: ImageRow, study: Path, images: Images, say: Say | None = None) -> Rows:
     """For each image that a row is trained on, some that are positives of it, drawn once for all runs."""
     name = re.sub(r"[^\w.]+", "-", repr(row.conditional)).strip("-")
-    path, data = home(study, images) / f"{name}.npy", seen(study, images, tick)
+    path, data = home(study, images) / f"{name}.npy", seen(study, images, say)
     with locked(path.with_suffix(".lock")):
         if not path.exists():
             found = positives_among(
-                make_process(row, images), data.raw_latents, seed=2, tick=_quiet(tick)
+                make_process(row, images),
+                data.raw_latents,
+                seed=2,
+                tick=_each(say, "pairs of images"),
             )
             with replacing(path) as temporary, temporary.open("wb") as file:
                 np.save(file, found, allow_pickle=False)
@@ -130,8 +130,8 @@ def positives(
     return found
 
 
-def _quiet(tick: Callable[[], None] | None) -> Callable[[int, int], None] | None:
-    return None if tick is None else lambda done, total: tick()
+def _each(say: Say | None, what: str) -> Callable[[int, int], None] | None:
+    return None if say is None else lambda done, total: say(f"{what}, {done} of {total}")
 
 
 # --- networks ---------------------------------------------------------------------------------------
@@ -188,14 +188,12 @@ def codes_of(encode: nn.Module, data: ImageSet) -> NDArray[np.float64]:
 
 
 @torch.no_grad()
-def read(
-    network: Callable[[Tensor], Tensor], data: ImageSet, tick: Callable[[], None] | None = None
-) -> Tensor:
+def read(network: Callable[[Tensor], Tensor], data: ImageSet, say: Say | None = None) -> Tensor:
     """What a network makes of all images of a data set."""
     parts = []
     for rows in np.array_split(np.arange(len(data)), -(-len(data) // BATCH)):
-        if tick is not None:
-            tick()
+        if say is not None:
+            say(f"reading images, {rows[0]} of {len(data)}")
         parts.append(network(as_images(data.images(rows))))
     return torch.cat(parts)
 
@@ -217,7 +215,7 @@ def run(
     Images are rendered into the folder of the study if they are not there yet, for all its runs.
     """
     course = Course(out, work(row, settings)[0], tick)
-    test = unseen(study, settings.images, course.tick)
+    test = unseen(study, settings.images, course.say)
     if row.kind == "identity":
         r2 = linear_r2(test.raw_latents, small_pixels(test))
         return {"scores": {"r2": r2}, "seconds": 0.0, "pairs": 0, "seed": seed}
@@ -230,7 +228,7 @@ def run(
     def fit(
         name: str, objective: nn.Module, encode: nn.Module, on: ImageRow, how: Training
     ) -> None:
-        sample = batches(on, study, settings, course.tick)
+        sample = batches(on, study, settings, course.say)
         scores = lambda: score(codes_of(encode, test))  # noqa: E731
         course.fit(name, objective, sample, how, seed=2 * seed, score=scores)
 
@@ -246,7 +244,7 @@ def run(
             'walking must be None unless network is "small": no other has a head apart'
         )
     near = narrower(row, walking.narrower)
-    sample = batches(near, study, settings, course.tick)
+    sample = batches(near, study, settings, course.say)
     started, network = first(near, settings, walking, seed, course, sample)
     fit("narrow", started, network, near, walking.narrow)
     assert isinstance(network, ContrastiveModel)
@@ -300,7 +298,7 @@ def train_head(
     training, network = walking.head, model.encoder.eval()
     assert isinstance(network, SmallResNet)
     data = seen(study, settings.images)
-    x, x_test = (read(network.read, images, course.tick) for images in (data, test))
+    x, x_test = (read(network.read, images, course.say) for images in (data, test))
     draw = drawn_rows(positives(row, study, settings.images))
     course.seconds += time.perf_counter() - began
 

@@ -145,6 +145,11 @@ class Course:
         if self._tick is not None:
             self._tick(self.step + step, self.steps)
 
+    def say(self, doing: str) -> None:
+        """Tell what the run does between two trainings."""
+        if self._tick is not None:
+            self._tick(self.step, self.steps, doing)
+
     def fit(
         self,
         name: str,
@@ -164,7 +169,7 @@ class Course:
             seed=seed,
             score=score,
             out=self.out / PARTS / name,
-            tick=lambda step, _: self.tick(step),
+            tick=lambda step, *_: self.tick(step),
         )
         if record:
             self.history.records += [

@@ -98,7 +98,7 @@ def _under_way(folder: Path, session: Path) -> bool:
 
 
 def read_progress(folder: Path) -> dict[str, Any] | None:
-    """How far a run is: {"session": …, "step": …, "steps": …}, None if nobody has said."""
+    """How far a run is: {"session": …, "step": …, "steps": …, "doing": …}, None if nobody has said."""
     with suppress(OSError, ValueError):
         found: dict[str, Any] = json.loads((folder / runs.PROGRESS).read_text(encoding="utf-8"))
         return found
@@ -138,7 +138,7 @@ def _teller(folder: Path, session: Path, parent: int | None = None) -> Tick:
     """Tells now and then how far a run is, and stops it when nobody waits for it any more."""
     said = -TICK
 
-    def tick(step: int, steps: int) -> None:
+    def tick(step: int, steps: int, doing: str = "", /) -> None:
         nonlocal said
         now = time.monotonic()
         if now - said < TICK:
@@ -148,7 +148,7 @@ def _teller(folder: Path, session: Path, parent: int | None = None) -> Tick:
             os._exit(1)  # the study was killed: the next one goes on from the checkpoint
         if not session.exists():
             raise StoppedError
-        told = {"session": session.name, "step": step, "steps": steps}
+        told = {"session": session.name, "step": step, "steps": steps, "doing": doing}
         write_text(folder / runs.PROGRESS, json.dumps(told))
 
     return tick
@@ -187,7 +187,7 @@ def follow(jobs: Sequence[Job], folder: Path) -> None:
     for job in jobs:
         while _begins():
             with suppress(runs.DamagedError):  # the first process sets it aside
-                job.work(folder / job.name, lambda step, steps: None)
+                job.work(folder / job.name, lambda *_: None)
 
 
 def _begins(yes: bool = False) -> bool:

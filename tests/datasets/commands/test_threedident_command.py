@@ -35,6 +35,17 @@ def test_build_check_show(tmp_path, capsys, packed):
         np.testing.assert_array_equal(np.asarray(image), first_images(data))
 
 
+def test_some_factors_vary_and_the_others_stay(tmp_path, capsys):
+    words = ["build", "--n", 6, "--size", 8, "--out", tmp_path / "set"]
+    assert run(*words, "--factors", "spot_hue, x") == 0
+    varied = ImageSet(tmp_path / "set").raw_latents.std(axis=0) > 0
+    assert varied.tolist() == [True] + [False] * 7 + [True, False]
+    assert run(*words) == 2  # another build in the same folder
+    capsys.readouterr()
+    assert run(*words, "--factors", "x,colour") == 2
+    assert "factors must be among x, y, z" in capsys.readouterr().err
+
+
 def test_the_first_images_are_in_reading_order(tmp_path):
     run("build", "--n", 7, "--size", 8, "--out", tmp_path / "set", "--samples", 4)
     data = ImageSet(tmp_path / "set")

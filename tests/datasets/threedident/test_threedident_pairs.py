@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -17,7 +19,7 @@ from identica import (
     Uniform,
     VonMisesFisher,
 )
-from identica.datasets.threedident import render
+from identica.datasets.threedident import latents, render
 from identica.datasets.threedident.pairs import (
     Renderer,
     as_images,
@@ -29,6 +31,7 @@ from identica.datasets.threedident.pairs import (
     positives_of,
     rendered,
 )
+from identica.datasets.threedident.scene import Scene, Spot
 from identica.datasets.threedident.storage import ImageSet, build
 
 BOX = Box(10, low=-1.0, high=1.0)
@@ -82,6 +85,27 @@ def test_positives_are_rendered_from_the_conditional(space, conditional):
         assert x.shape == (3, 3, 8, 8)
         again = render(z.double().numpy().clip(-1, 1), 8, 4)
         np.testing.assert_array_equal(x.permute(0, 2, 3, 1).numpy(), again)
+
+
+def test_a_renderer_of_few_factors_and_of_another_scene(tmp_path):
+    few = Renderer(8, samples=4, factors=["object_hue", "y"])
+    truth = GenerativeProcess(Box(2, low=-1.0, high=1.0), Uniform(), Normal(0.2), few)
+    pairs = truth.sample(3, generator=0)
+    hue, y = pairs.z_pos.double().numpy().T
+    wanted = render(latents(object_hue=hue, y=y), 8, 4)
+    np.testing.assert_array_equal(pairs.x_pos.permute(0, 2, 3, 1).numpy(), wanted)
+
+    dark = replace(Scene(), spot=Spot(intensity=0.0))
+    z = torch.rand(2, 10, generator=source(), dtype=torch.float64) * 2 - 1
+    images = Renderer(8, samples=4, scene=dark)(z).permute(0, 2, 3, 1).numpy()
+    np.testing.assert_array_equal(images, render(z.numpy(), 8, 4, dark))
+    assert (images != render(z.numpy(), 8, 4)).any()
+
+    for wrong in (["x", "size"], ["x", "x"]):
+        with pytest.raises(InputError, match="factors must be"):
+            Renderer(8, factors=wrong)
+    with pytest.raises(InputError, match="all ten factors"):
+        rendered(tmp_path, truth, pairs.z)
 
 
 def test_a_renderer_knows_its_limits():
@@ -161,6 +185,12 @@ def test_exact_pairs_come_from_a_cache_that_is_rendered_once(tmp_path, monkeypat
     positives = positives_of(truth, same, tmp_path / "p", seed=1)
     again = exact(same, positives)(40, generator=source())
     assert all(torch.equal(a, b) for a, b in zip(pairs, again, strict=True))
+
+
+def test_exact_pairs_need_a_positive_for_each_anchor(tmp_path, many):
+    few = build(tmp_path, many.raw_latents[:5], paint, size=4)
+    with pytest.raises(InputError, match="5 positives for 3000 anchors"):
+        exact(many, few)
 
 
 def test_cached_positives_have_the_law_of_the_conditional(tmp_path, many, monkeypatch):

@@ -49,6 +49,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="makes the factors, together with --n (default: 0)",
     )
     build.add_argument(
+        "--factors",
+        metavar="x,y,…",
+        help="those that vary, all others stay at 0 (default: all ten)",
+    )
+    build.add_argument(
         "--packed",
         action="store_true",
         help="arrays that train without decoding, instead of PNGs as published",
@@ -98,6 +103,7 @@ def _build(args: argparse.Namespace) -> int:
     from tqdm import tqdm
 
     from identica._check import count
+    from identica.datasets.threedident.scene import FACTORS, check_factors
     from identica.datasets.threedident.storage import build
 
     seed = count("seed", args.seed, at_least=0)
@@ -105,7 +111,11 @@ def _build(args: argparse.Namespace) -> int:
     draw, rays, step = engine(args.engine, args.samples)
     # with n, or a small set would be the beginning of a large one
     z = np.random.default_rng([seed, n]).uniform(-1, 1, (n, 10))
-    settings = {"engine": args.engine, "samples": rays, "seed": seed}
+    settings: dict[str, Any] = {"engine": args.engine, "samples": rays, "seed": seed}
+    if args.factors is not None:
+        factors = check_factors([name.strip() for name in args.factors.split(",")])
+        z[:, [name not in factors for name in FACTORS]] = 0
+        settings["factors"] = sorted(factors)
     with tqdm(total=n, unit="image", desc=str(args.out), file=sys.stderr) as bar:
         first = True
 

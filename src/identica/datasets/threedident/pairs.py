@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from torch import Tensor
 from identica._check import InputError, count
 from identica.augment import simclr
 from identica.datasets.threedident.raycaster import render
-from identica.datasets.threedident.scene import FACTORS
+from identica.datasets.threedident.scene import FACTORS, SCENE, Scene, check_factors, latents
 from identica.datasets.threedident.storage import ImageSet, Tick, build
 from identica.mixing import Mixing
 from identica.process import GenerativeProcess, Labelled, Pairs
@@ -32,30 +32,46 @@ class Renderer(Mixing):
     As the mixing of a `GenerativeProcess` it renders exact positives on the fly, for any space of
     ten dimensions within [−1, 1]^10, such as `Box(10, -1, 1)`, `Sphere(10)` or a product of spheres.
 
+    Args:
+        size: side S of the images.
+        samples: rays for a pixel.
+        factors: those of `FACTORS` that the latents are, in this order; all others stay at 0.
+        scene: what no latent decides, such as `replace(Scene(), spot=Spot(intensity=0))`.
+
     >>> from identica import Box, Normal, Uniform
     >>> process = GenerativeProcess(Box(10, -1, 1), Uniform(), Normal(0.2), Renderer(size=16))
     >>> process.sample(3, generator=0).x_pos.shape
     torch.Size([3, 3, 16, 16])
+    >>> Renderer(size=16, factors=["x", "y", "z"])(torch.zeros(1, 3)).shape
+    torch.Size([1, 3, 16, 16])
     """
 
-    dim = len(FACTORS)
-
-    def __init__(self, size: int = 64, samples: int = 8) -> None:
+    def __init__(
+        self,
+        size: int = 64,
+        samples: int = 8,
+        *,
+        factors: Sequence[str] = FACTORS,
+        scene: Scene = SCENE,
+    ) -> None:
         super().__init__()
         self.size, self.samples = count("size", size), count("samples", samples)
-        self.observed = 3 * size * size
+        self.factors, self.scene = check_factors(factors), scene
+        self.dim, self.observed = len(self.factors), 3 * size * size
 
     def extra_repr(self) -> str:
-        return f"size={self.size}, samples={self.samples}"
+        some = "" if self.factors == FACTORS else f", factors={self.factors}"
+        return f"size={self.size}, samples={self.samples}{some}"
 
     def forward(self, z: Tensor) -> Tensor:
-        """Images N×3×S×S of latents N×10."""
+        """Images N×3×S×S of latents N×n."""
         self._check("z", z, self.dim)
-        return as_images(self.draw(as_raw(z), self.size))
+        columns = dict(zip(self.factors, as_raw(z).T, strict=True))
+        return as_images(self.draw(latents(**columns), self.size))
 
     def draw(self, raw_latents: NDArray[np.float64], size: int) -> NDArray[np.uint8]:
-        """The same for arrays, N×S×S×3: what `build` asks for."""
-        return render(raw_latents, size, self.samples)
+        """N×S×S×3 bytes of N×10 raw latents: what `build` asks for."""
+        return render(raw_latents, size, self.samples, self.scene)
 
     def inverse(self, x: Tensor) -> Tensor:
         raise InputError("a renderer has no inverse in closed form: train an encoder")
@@ -104,8 +120,8 @@ def nearest(tree: cKDTree, z: NDArray[np.float64], z_pos: NDArray[np.float64]) -
     >>> nearest(cKDTree([[0.0], [1.0], [5.0]]), np.array([[0.1], [0.2]]), np.array([[0.3], [4.0]]))
     (array([0, 0]), array([1, 2]))
     """
-    rows = np.asarray(tree.query(z)[1])
-    both = np.asarray(tree.query(z_pos, k=2)[1])
+    rows = np.asarray(tree.query(z, workers=torch.get_num_threads())[1])
+    both = np.asarray(tree.query(z_pos, k=2, workers=torch.get_num_threads())[1])
     return rows, np.where(both[:, 0] == rows, both[:, 1], both[:, 0])
 
 
@@ -142,6 +158,8 @@ def rendered(
     mixing = process.mixing
     if not isinstance(mixing, Renderer):
         raise InputError(f"process must have a Renderer as its mixing, got {mixing}")
+    if (mixing.factors, mixing.scene) != (FACTORS, SCENE):
+        raise InputError("process must render all ten factors in the scene of 3DIdent to be kept")
     settings = {"samples": mixing.samples}
     return build(folder, as_raw(z), mixing.draw, size=mixing.size, settings=settings, tick=tick)
 
@@ -169,6 +187,11 @@ def positives_of(
 
 def exact(anchors: ImageSet, positives: ImageSet) -> Sampler:
     """A sampler of exact pairs from a cache, made by `positives_of`."""
+    if len(positives) != len(anchors):
+        raise InputError(
+            f"positives must be as many as anchors: got {len(positives)} positives for "
+            f"{len(anchors)} anchors"
+        )
 
     def sample(size: int, /, *, generator: torch.Generator) -> Pairs:
         rows = _rows(anchors, size, generator)

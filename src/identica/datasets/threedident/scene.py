@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import cos, pi, radians, sin
 from typing import Any, NamedTuple
@@ -102,9 +103,7 @@ def latents(**factors: Any) -> NDArray[np.float64]:
     array([[-1. ,  0. ,  0. ,  0. ,  0. ,  0. ,  0. ,  0. ,  0.5,  0. ],
            [ 1. ,  0. ,  0. ,  0. ,  0. ,  0. ,  0. ,  0. ,  0.5,  0. ]])
     """
-    unknown = sorted(set(factors) - set(FACTORS))
-    if unknown:
-        raise InputError(f"factors must be among {', '.join(FACTORS)}; got {', '.join(unknown)}")
+    check_factors(list(factors))
     try:
         columns = np.broadcast_arrays(
             *(np.atleast_1d(np.asarray(factors.get(name, 0.0), float)) for name in FACTORS)
@@ -112,6 +111,16 @@ def latents(**factors: Any) -> NDArray[np.float64]:
     except ValueError as error:
         raise InputError(f"factors must be numbers or as many numbers each: {error}") from None
     return check_latents(np.stack(columns, axis=1))
+
+
+def check_factors(names: Sequence[str]) -> tuple[str, ...]:
+    """Names of factors, each once, or an :class:`InputError`."""
+    unknown = sorted(set(names) - set(FACTORS))
+    if unknown:
+        raise InputError(f"factors must be among {', '.join(FACTORS)}; got {', '.join(unknown)}")
+    if len(set(names)) < len(names):
+        raise InputError(f"factors must be named once each, got {', '.join(names)}")
+    return tuple(names)
 
 
 def check_latents(raw_latents: Any) -> NDArray[np.float64]:
