@@ -307,7 +307,8 @@ def test_the_original_images_are_used_where_they_are(tmp_path, monkeypatch):
             size=16,
             packed=False,
         )
-    assert sets.choose("paper").images.original
+    images = sets.choose("paper").images
+    assert (images.train, images.test, images.original) == (12, 9, True)
     assert not sets.choose("fast").images.original
     settings = tiny(sets.choose("paper"), steps=1)
     monkeypatch.setattr(Renderer, "draw", None)  # nothing is rendered

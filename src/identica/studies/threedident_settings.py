@@ -9,6 +9,7 @@ from typing import Any
 
 from identica._check import InputError, one_of
 from identica.datasets._root import data_root
+from identica.datasets.threedident.storage import LATENTS, load_array
 from identica.datasets.threedident.walks import DRAWS
 from identica.families import Family, Laplace, Normal
 from identica.spaces import Box, Space
@@ -169,8 +170,10 @@ def choose(preset: str) -> Settings:
     """The settings of a preset; `paper` takes the original images where they are at hand."""
     if one_of("preset", preset, PRESETS) == "fast":
         return FAST
-    at_hand = all(original(part).is_dir() for part in ("train", "test"))
-    return replace(PAPER, images=replace(PAPER.images, original=at_hand))
+    if not all(original(part).is_dir() for part in ("train", "test")):
+        return PAPER
+    n, n_test = (len(load_array(original(part) / LATENTS)) for part in ("train", "test"))
+    return replace(PAPER, images=replace(PAPER.images, train=n, test=n_test, original=True))
 
 
 # --- what names a run -------------------------------------------------------------------------------
