@@ -135,7 +135,7 @@ PAPER = Settings(
     supervised=_published,
     width=0.1,  # not printed in the paper: what the authors' program takes if it is not told otherwise
 )
-_quick = Training(steps=1200, batch=256, lr=1e-2, warmup=50, score_every=250, checkpoint_every=100)
+_quick = Training(steps=1000, batch=256, lr=1e-2, warmup=50, score_every=250, checkpoint_every=100)
 FAST = Settings(
     images=Images(size=64, train=120_000, test=4096, samples=4),
     network="small",
