@@ -180,7 +180,7 @@ def choose(preset: str) -> Settings:
 
 
 def describe(row: ImageRow, seed: int, settings: Settings) -> dict[str, Any]:
-    """Everything that decides the result of a run, as plain data for config.json."""
+    """What decides the result of a run, as plain data for config.json."""
     config: dict[str, Any] = {
         "kind": row.kind,
         "seed": seed,
