@@ -89,7 +89,7 @@ def unseen(study: Path, images: Images, say: Say | None = None) -> ImageSet:
 
 
 def seen(study: Path, images: Images, say: Say | None = None) -> ImageSet:
-    """The images that runs are trained on; of exact pairs, the anchors."""
+    """The images that runs are trained on."""
     if images.original:
         return ImageSet(original("train"))
     process = make_process(ImageRow(0, "identity", {}), images)
@@ -229,8 +229,14 @@ def run(
         name: str, objective: nn.Module, encode: nn.Module, on: ImageRow, how: Training
     ) -> None:
         sample = batches(on, study, settings, course.say)
-        scores = lambda: score(codes_of(encode, test))  # noqa: E731
-        course.fit(name, objective, sample, how, seed=2 * seed, score=scores)
+        course.fit(
+            name,
+            objective,
+            sample,
+            how,
+            seed=2 * seed,
+            score=lambda: score(codes_of(encode, test)),
+        )
 
     objective, encode = make_objective(row, settings, seed)
     walking = walking_of(row, settings)
