@@ -33,8 +33,10 @@ studies: install
 	$(BIN)/identica reproduce workshop-table5 --out results/workshop-table5
 	for study in workshop-table2 workshop-table3 workshop-table4; do \
 	  $(BIN)/identica reproduce $$study --out results/$$study || exit $$?; done
+	$(BIN)/identica reproduce icml-table4 --rows 1 --seeds 0-5 --workers 3 --out results/icml-table4
 	$(BIN)/identica reproduce icml-table4 --seeds 0-2 --out results/icml-table4
 	$(BIN)/python -m benchmarks.budget
+	$(BIN)/python -m benchmarks.fresh
 
 docs: install
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

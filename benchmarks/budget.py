@@ -25,15 +25,17 @@ STUDY = Path(__file__).parent.parent / "results" / "icml-table4"
 Records = list[dict[str, float]]
 
 
-def histories(study: Path) -> dict[int, Records]:
-    """What was recorded during each finished run of the first row with the fast preset, by seed."""
+def finished(study: Path) -> dict[int, Path]:
+    """The folders of the finished runs of the first row with the fast preset, by seed."""
     found = {}
-    for folder in sorted((study / "runs").iterdir()):
+    for folder in (study / "runs").glob("contrastive-*"):
         if not (folder / "result.json").exists():
             continue
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         if config.items() >= describe(ROWS[0], config["seed"], FAST).items():
-            found[config["seed"]] = read_metrics(folder)
+            found[config["seed"]] = folder
+    if not found:
+        sys.exit(f"{study}: no finished run of row 1: `identica reproduce icml-table4 --rows 1`")
     return dict(sorted(found.items()))
 
 
@@ -50,7 +52,7 @@ def table(runs: list[Records]) -> str:
         scores = [means["r2"], *(means[r2_of(name)] for name in FACTORS), means["mcc"]]
         cells = [f"{means['step']:.0f}", f"{means['seconds'] / 60:.1f}"]
         lines.append(f"| {' | '.join(cells + [f'{score:.3f}' for score in scores])} |")
-    words = f"Means of {len(runs)} seeds, one core each. {parts()}"
+    words = f"Means of {len(runs)} seeds. {parts()}"
     return "\n".join([*lines, "", words, ""])
 
 
@@ -71,7 +73,7 @@ def by_seed(runs: dict[int, Records]) -> str:
 def before_the_head() -> int:
     """The steps in which the whole network is trained."""
     assert FAST.walking is not None
-    return sum(training.steps for training in FAST.walking.parts()[:-1])
+    return sum(training.steps for training in FAST.walking.parts())
 
 
 def parts() -> str:
@@ -86,9 +88,7 @@ def parts() -> str:
 
 
 def main(study: Path) -> None:
-    runs = histories(study)
-    if not runs:
-        sys.exit(f"{study}: no finished run of row 1: `identica reproduce icml-table4 --rows 1`")
+    runs = {seed: read_metrics(folder) for seed, folder in finished(study).items()}
     text = f"{table(list(runs.values()))}\n{by_seed(runs)}"
     (study / "budget.md").write_text(text, encoding="utf-8")
     print(text)

@@ -88,9 +88,12 @@ def test_time_left_counts_what_each_kind_takes(tmp_path, jobs, monkeypatch):
     stream = Terminal()
     watch = Watch("counting", jobs, labels(jobs), 0, tmp_path, stream)
     with locked(tmp_path / ".session-1"):
+        tell(tmp_path, jobs[0], ".session-1", 0, "images, 0 of 100")
+        watch.look()
+        now = 1000.0  # what comes before the first step is not counted
         tell(tmp_path, jobs[0], ".session-1", 0)
         watch.look()
-        now = 160.0
+        now = 1060.0
         tell(tmp_path, jobs[0], ".session-1", 5)
         watch.look()
     # 60 s for half of a run; half of it and two more are left, one at a time

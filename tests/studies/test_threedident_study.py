@@ -202,8 +202,8 @@ class Killed(Exception):
         (FAST, ROWS[0], 3),  # the second of three starts
         (FAST, ROWS[0], 7),  # narrow pairs
         (FAST, ROWS[0], 9),  # the pairs of the process
-        (FAST, ROWS[0], 11),  # the head
-        (FAST, ROWS[2], 11),
+        (FAST, ROWS[0], "head, step 1 of 2"),
+        (FAST, ROWS[2], "head, step 1 of 2"),
         (FAST, ROWS[3], 9),
         (FAST, ROWS[4], 2),
         (FAST, ROWS[5], 2),
@@ -212,25 +212,27 @@ class Killed(Exception):
 )
 def test_a_run_that_is_killed_goes_on_to_the_same_numbers(tmp_path, preset, row, at):
     settings = tiny(preset)
-    total, pairs = (12, 12 * 8) if at > 2 else (3, 3 * 6)
-    assert sets.work(row, settings) == (total, pairs)
+    total, head, size, end = (10, 2, 8, "head, step 1 of 2") if at != 2 else (3, 0, 6, 2)
+    assert sets.work(row, settings) == (total, total * size)
 
     def kill(step, steps, doing=""):
         assert steps == total
-        if step == at and not doing:
+        if (doing or step) == at:
             raise Killed
 
     whole = runs.run(row, 0, settings, tmp_path, out=tmp_path / "a")
     with pytest.raises(Killed):
         runs.run(row, 0, settings, tmp_path, out=tmp_path / "b", tick=kill)
-    steps = []
-    resumed = runs.run(
-        row, 0, settings, tmp_path, out=tmp_path / "b", tick=lambda step, *_: steps.append(step)
-    )
-    assert steps[-1] == total - 1
-    assert 1 not in steps  # the first steps are not done again
+    told = []
+
+    def tick(step, steps, doing=""):
+        told.append(doing or step)
+
+    resumed = runs.run(row, 0, settings, tmp_path, out=tmp_path / "b", tick=tick)
+    assert told[-1] == end
+    assert 1 not in told  # the first steps are not done again
     assert resumed["scores"] == whole["scores"]
-    assert resumed["pairs"] == pairs
+    assert resumed["pairs"] == (total + head) * size
     a, b = ((tmp_path / run / "model.safetensors").read_bytes() for run in "ab")
     assert a == b
     records = [[record | {"seconds": 0} for record in read_metrics(tmp_path / run)] for run in "ab"]

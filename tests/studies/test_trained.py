@@ -160,3 +160,14 @@ def test_a_network_is_lent_and_comes_back(monkeypatch):
     with trained.lent(nn.Linear(1, 1)) as device:
         assert seen == ["cuda:1"] == [str(device)]
     assert seen == ["cuda:1", "cpu"]
+
+
+def test_trainings_after_the_steps_that_count_are_told_by_name(tmp_path):
+    told = []
+    course = trained.Course(tmp_path, 2, lambda *at: told.append(at))
+    for name, steps in (("wide", 2), ("head", 3)):
+        training = Training(steps=steps, batch=8, score_every=1)
+        course.fit(name, objective(), sample, training, seed=0, score=lambda: {"r2": 0.0})
+    assert told[:2] == [(0, 2), (1, 2)]
+    assert told[2:] == [(2, 2, f"head, step {step} of 3") for step in range(3)]
+    assert [record["step"] for record in course.history.records][-1] == 5

@@ -139,8 +139,9 @@ class Watch:
                 done = min(step / steps, 0.999) if steps else 0.0
                 at = progress.get("doing") or f"step {step} of {steps}"
                 told = f"{100 * done:.0f} % ({at})" if steps else "starting"
-                seen = (seen or Seen(now, now, done, done))._replace(last=now, done=done, told=told)
-                active[name] = self.seen[name] = seen
+                if seen is None or done <= seen.before:  # the clock starts with the first step
+                    seen = Seen(now, now, done, done)
+                active[name] = self.seen[name] = seen._replace(last=now, done=done, told=told)
         return active
 
     def _seconds_left(self, width: int) -> float | None:

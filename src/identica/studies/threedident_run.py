@@ -198,6 +198,13 @@ def read(network: Callable[[Tensor], Tensor], data: ImageSet, say: Say | None = 
     return torch.cat(parts)
 
 
+def scores(z: NDArray[np.float64], codes: NDArray[np.float64]) -> dict[str, float]:
+    """R² and MCC of codes N×n of factors N×10, and the R² of each factor."""
+    r2 = linear_r2_per_factor(z, codes)
+    by_factor = {r2_of(name): float(value) for name, value in zip(FACTORS, r2, strict=True)}
+    return {"r2": float(r2.mean()), "mcc": mcc(z, codes), **by_factor}
+
+
 # --- runs -------------------------------------------------------------------------------------------
 
 
@@ -220,10 +227,7 @@ def run(
         r2 = linear_r2(test.raw_latents, small_pixels(test))
         return {"scores": {"r2": r2}, "seconds": 0.0, "pairs": 0, "seed": seed}
 
-    def score(codes: NDArray[np.float64]) -> dict[str, float]:
-        r2 = linear_r2_per_factor(test.raw_latents, codes)
-        by_factor = {r2_of(name): float(value) for name, value in zip(FACTORS, r2, strict=True)}
-        return {"r2": float(r2.mean()), "mcc": mcc(test.raw_latents, codes), **by_factor}
+    score = partial(scores, test.raw_latents)
 
     def fit(
         name: str, objective: nn.Module, encode: nn.Module, on: ImageRow, how: Training
@@ -318,10 +322,10 @@ def train_head(
     objective = make_contrastive(alone, settings, anneal=(walking.heat, cooling))
 
     @torch.no_grad()
-    def scores() -> dict[str, float]:
+    def now() -> dict[str, float]:
         return score(alone(x_test).double().numpy())
 
-    course.fit("head", objective, sample, training, seed=2 * seed + 1, score=scores)
+    course.fit("head", objective, sample, training, seed=2 * seed + 1, score=now)
 
 
 def small_pixels(data: ImageSet, side: int = 16) -> NDArray[np.float64]:

@@ -83,8 +83,8 @@ class Walking:
     cooling: float = 0.9
 
     def parts(self) -> list[Training]:
-        """All trainings of a run, in turn."""
-        return [*[self.start] * self.starts, self.narrow, self.wide, self.head]
+        """The trainings of a run on images, in turn; that of the head is short beside them."""
+        return [*[self.start] * self.starts, self.narrow, self.wide]
 
 
 @dataclass(frozen=True)
@@ -228,7 +228,7 @@ def walking_of(row: ImageRow, settings: Settings) -> Walking | None:
 
 
 def work(row: ImageRow, settings: Settings) -> tuple[int, int]:
-    """The steps of a run, and how many pairs they see."""
+    """The steps of a run on images, and how many pairs they see."""
     walking = walking_of(row, settings)
     alone: Training | None = getattr(settings, row.kind, None)
     parts = walking.parts() if walking else [alone] if alone else []

@@ -131,7 +131,7 @@ class Course:
 
     Args:
         out: the folder of the run.
-        steps: of all trainings together.
+        steps: of all trainings together, save those at the end that take little time.
         tick: told how far the run is.
     """
 
@@ -140,13 +140,15 @@ class Course:
         self.history = History()
         self.step, self.seconds, self.pairs = 0, 0.0, 0
 
-    def tick(self, step: int = 0) -> None:
-        """Tell how far the run is, `step` steps into the training under way."""
-        if self._tick is not None:
+    def tick(self, name: str, step: int, steps: int) -> None:
+        """Tell how far the run is, at a step of the training under way."""
+        if self.step >= self.steps:
+            self.say(f"{name}, step {step} of {steps}")
+        elif self._tick is not None:
             self._tick(self.step + step, self.steps)
 
     def say(self, doing: str) -> None:
-        """Tell what the run does between two trainings."""
+        """Tell what the run does where it is not at one of its steps."""
         if self._tick is not None:
             self._tick(self.step, self.steps, doing)
 
@@ -169,7 +171,7 @@ class Course:
             seed=seed,
             score=score,
             out=self.out / PARTS / name,
-            tick=lambda step, *_: self.tick(step),
+            tick=lambda step, *_: self.tick(name, step, training.steps),
         )
         if record:
             self.history.records += [
