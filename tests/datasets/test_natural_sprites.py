@@ -218,7 +218,7 @@ def test_bad_files(tmp_path, monkeypatch):
     path = tmp_path / "bad.csv"
     good = '"[(1.0, 2.0, 30)]"'
     for content, match in (
-        ("", "cannot be read"),
+        ("", "must have the columns"),
         ("id,t_0,t_1\n", r"missing: \['cat_id'\]"),
         ("x,y,area\n1,2,3\n", r"missing: \['id', 'cat_id', 't_0', 't_1'\]"),
         ("id,cat_id,t_0,t_1\n", "at least 2 transitions, got 0"),
@@ -236,7 +236,7 @@ def test_bad_files(tmp_path, monkeypatch):
     path.write_bytes(b"\xff\xfe\x00binary\x00")
     with pytest.raises(InputError, match="cannot be read"):
         load(path)
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match="none.csv does not exist"):
         load(tmp_path / "none.csv")
     monkeypatch.setenv("IDENTICA_DATA", str(tmp_path))
     with pytest.raises(InputError, match="download it from"):

@@ -14,10 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from identica._check import InputError
+from identica.datasets._reading import open_file, read_png
 
 SIZE = 64
+LARGEST = 4096  # pixels along a side of a video; the published ones have 1920
 WINDOWS = 6
 SMALLEST = 30  # pixels; below that a track is cut
+VOLUME = 2**26  # ids of a video at height 64, 128 MB; the largest published one has 2**24
 
 Array = NDArray[Any]
 
@@ -41,6 +44,8 @@ def decode(rle: str, height: int, width: int) -> NDArray[np.bool_]:
     array([[0, 1, 0],
            [1, 1, 0]])
     """
+    if max(height, width) > LARGEST:
+        raise InputError(f"rle must cover {LARGEST}×{LARGEST} pixels at most, not {height}×{width}")
     digits = np.frombuffer(rle.encode(), np.uint8).astype(np.int64) - 48
     if not len(digits) or digits.min() < 0 or digits.max() > 63 or digits[-1] & 32:
         raise InputError("rle must be a whole compressed COCO run-length code")
@@ -61,7 +66,11 @@ def decode(rle: str, height: int, width: int) -> NDArray[np.bool_]:
 
 
 def read_video(path: Path) -> Array:
-    """Id maps of a video, T×64×w, from an `instances_txt` file or a folder of id-map PNGs."""
+    """Id maps of a video, T×64×w, from an `instances_txt` file or a folder of id-map PNGs.
+
+    Frames before the first annotation and after the last are left out, and so are all but one of
+    those between two annotations: a track is cut by one empty frame as by many.
+    """
     ids = _read_text(path) if path.is_file() else _read_pngs(path)
     if ids.shape[2] < SIZE:
         raise InputError(f"{path}: images must be at least as wide as high")
@@ -69,10 +78,12 @@ def read_video(path: Path) -> Array:
 
 
 def _read_text(path: Path) -> Array:
-    frames: list[tuple[int, int, NDArray[np.bool_]]] = []
+    with open_file(path) as file:
+        text = file.read().decode("ascii", errors="replace")
+    maps: dict[int, Array] = {}
     grid: tuple[Array, Array] | None = None
     shape = (0, 0)
-    for number, line in enumerate(path.read_text(errors="replace").splitlines(), start=1):
+    for number, line in enumerate(text.splitlines(), start=1):
         try:
             *numbers, rle = line.split()
             frame, track, _, height, width = map(int, numbers)
@@ -80,7 +91,11 @@ def _read_text(path: Path) -> Array:
                 shape, grid = (height, width), _nearest(height, width)
             if shape != (height, width) or not (0 <= track < 2**16 and 0 <= frame < 2**16):
                 raise ValueError
-            frames.append((frame, track, decode(rle, *shape)[grid]))
+            mask = decode(rle, *shape)[grid]
+            if frame not in maps:
+                maps[frame] = np.zeros(mask.shape, np.uint16)
+                _check_volume(len(maps), mask)
+            maps[frame][mask] = track
         except InputError as error:
             raise InputError(f"{path}, line {number}: {error}") from None
         except ValueError:
@@ -88,27 +103,30 @@ def _read_text(path: Path) -> Array:
                 f"{path}, line {number}: expected 'frame id class height width rle' with the "
                 f"same height and width throughout, got {line[:60]!r}"
             ) from None
-    if not frames:
+    if not maps:
         raise InputError(f"{path} has no annotations")
-    ids = np.zeros((1 + max(frame for frame, _, _ in frames), *frames[0][2].shape), np.uint16)
-    for frame, track, mask in frames:
-        ids[frame][mask] = track
-    return ids
+    frames: list[Array] = []
+    for frame in sorted(maps):
+        if frames and frame - 1 not in maps:
+            frames.append(np.zeros_like(maps[frame]))
+        frames.append(maps[frame])
+    return np.stack(frames)
 
 
 def _read_pngs(folder: Path) -> Array:
-    from PIL import Image, UnidentifiedImageError
-
     frames: list[Array] = []
     for file in sorted(folder.glob("*.png")):
+        ids = read_png(file, LARGEST)
+        # Pillow before 11.3 has 16-bit images as int32. Ids do not fit into 8 bits.
+        if ids.ndim != 2 or ids.dtype not in (np.uint16, np.int32):
+            raise InputError(
+                f"{file} must be a grey 16-bit PNG of ids, got {ids.dtype} {ids.shape}"
+            )
         try:
-            with Image.open(file) as image:
-                ids = np.asarray(image)
-        except (UnidentifiedImageError, OSError, SyntaxError) as error:
-            raise InputError(f"{file} is damaged or not a PNG: {error}") from None
-        if ids.ndim != 2 or not np.issubdtype(ids.dtype, np.integer):
-            raise InputError(f"{file} must be a grey 16-bit PNG of ids, got mode {image.mode}")
-        frames.append(ids[_nearest(*ids.shape)].astype(np.uint16))
+            frames.append(ids[_nearest(*ids.shape)].astype(np.uint16))
+            _check_volume(len(frames), frames[-1])
+        except InputError as error:
+            raise InputError(f"{file}: {error}") from None
     if not frames:
         raise InputError(f"{folder} has no PNG files")
     if len({frame.shape for frame in frames}) > 1:
@@ -116,13 +134,23 @@ def _read_pngs(folder: Path) -> Array:
     return np.stack(frames)
 
 
+def _check_volume(frames: int, ids: Array) -> None:
+    if frames * ids.size > VOLUME:
+        raise InputError(
+            f"a video must have at most {VOLUME // ids.size} frames {ids.shape[1]} wide "
+            f"at height {SIZE}"
+        )
+
+
 def _nearest(height: int, width: int) -> tuple[Array, Array]:
     """Rows and columns that a nearest-neighbour resize to height 64 picks.
 
     In single precision, as the data set was made, so that whole multiples fall the same way.
     """
-    if height < SIZE or width < 1:
-        raise ValueError
+    if min(height, width) < SIZE or max(height, width) > LARGEST:
+        raise InputError(
+            f"images must have {SIZE} to {LARGEST} pixels along each side, got {height}×{width}"
+        )
     sizes = (height, SIZE), (width, int(width // (height / SIZE)))
     rows, columns = (
         (np.arange(new, dtype=np.float32) * (np.float32(old) / np.float32(new))).astype(np.int64)
@@ -146,8 +174,11 @@ def sequences(ids: Array) -> Iterator[Sequence]:
     stride = (ids.shape[2] - SIZE) // (WINDOWS - 1)
     for window in range(WINDOWS):
         view = ids[:, :, window * stride : window * stride + SIZE]
+        found = np.zeros(2**16, bool)
+        for frame in view:
+            found[frame] = True
         # The last id goes even where nothing is to be ignored, as in the published data.
-        present = np.flatnonzero(np.bincount(view.ravel()))[1:-1]
+        present = np.flatnonzero(found)[1:-1]
         for track in present[present // 1000 != 1]:
             masks = view == track
             area = masks.sum(axis=(1, 2))

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from identica._check import InputError
 from identica._files import make_folder, replacing
+from identica.datasets._reading import reason
 
 
 def tile(images: NDArray[Any], gap: int = 2) -> NDArray[np.uint8]:
@@ -41,4 +42,4 @@ def save(picture: NDArray[np.uint8], path: Path) -> None:
         with replacing(path) as temporary:
             Image.fromarray(picture).save(temporary, format="png")
     except OSError as error:
-        raise InputError(f"out: cannot write {path}: {error.strerror}") from None
+        raise InputError(f"out: cannot write {path}: {reason(error)}") from None

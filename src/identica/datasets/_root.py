@@ -14,11 +14,14 @@ def data_root() -> Path:
     `$IDENTICA_DATA` if set, else `$XDG_CACHE_HOME/identica`, else `~/.cache/identica`.
     """
     chosen = os.environ.get("IDENTICA_DATA")
-    if chosen:
-        return Path(chosen).expanduser()
     cache = Path(os.environ.get("XDG_CACHE_HOME") or "")
-    # The XDG specification has relative paths ignored.
-    return (cache if cache.is_absolute() else Path.home() / ".cache") / "identica"
+    try:
+        if chosen:
+            return Path(chosen).expanduser()
+        # The XDG specification has relative paths ignored.
+        return (cache if cache.is_absolute() else Path.home() / ".cache") / "identica"
+    except RuntimeError as error:
+        raise InputError(f"IDENTICA_DATA must be a folder, as there is no home: {error}") from None
 
 
 def find(*parts: str, get: str) -> Path:
@@ -29,6 +32,6 @@ def find(*parts: str, get: str) -> Path:
         get: A clause saying how to get the file, for the error where it is absent.
     """
     path = data_root().joinpath(*parts)
-    if not path.is_file():
+    if not os.path.exists(path):  # other than Path.exists, never raises
         raise InputError(f"{path} does not exist: {get}, or point IDENTICA_DATA to your data")
     return path

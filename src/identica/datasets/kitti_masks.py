@@ -17,8 +17,10 @@ from numpy.typing import ArrayLike, NDArray
 from identica._check import InputError, count
 from identica._files import make_folder, replacing
 from identica.datasets import _mots, _unpickle
+from identica.datasets._arguments import limited, whole_numbers
 from identica.datasets._npz import read_npz
 from identica.datasets._pictures import tile
+from identica.datasets._reading import open_file, reason
 from identica.datasets._root import find
 
 FACTORS = ("y", "x", "area")
@@ -50,20 +52,30 @@ class KittiMasks:
     track_id: NDArray[np.int32]
 
     def __post_init__(self) -> None:
-        n, s = len(self.masks_packed), len(self.seq_lengths)
-        if self.masks_packed.shape != (n, 512) or self.masks_packed.dtype != np.uint8:
+        for name in _FIELDS:
+            if not isinstance(getattr(self, name), np.ndarray):
+                raise InputError(f"{name} must be a NumPy array")
+        packed, lengths = self.masks_packed, self.seq_lengths
+        if packed.ndim != 2 or packed.shape[1] != 512 or packed.dtype != np.uint8:
             raise InputError("masks_packed must be uint8 of shape N×512")
-        if self.latents.shape != (n, 3) or not np.issubdtype(self.latents.dtype, np.floating):
+        n, s = len(packed), lengths.size
+        if self.latents.shape != (n, 3) or self.latents.dtype.kind != "f":
             raise InputError(f"latents must be floats of shape {n}×3, got {self.latents.shape}")
         if not np.isfinite(self.latents).all():
             raise InputError("latents must be finite")
-        if not np.issubdtype(self.seq_lengths.dtype, np.integer) or self.seq_lengths.ndim != 1:
+        if lengths.ndim != 1 or lengths.dtype.kind not in "iu":
             raise InputError("seq_lengths must be a vector of whole numbers")
-        if s == 0 or self.seq_lengths.min() < 1 or self.seq_lengths.sum() != n:
+        # each at most n, so that the sum cannot overflow
+        if s == 0 or lengths.min() < 1 or lengths.max() > n or lengths.sum() != n:
             raise InputError(f"seq_lengths must be at least 1 each and {n} together")
-        for name in ("source", "video", "window", "track_id"):
-            if getattr(self, name).shape != (s,):
-                raise InputError(f"{name} must have one entry for each of the {s} sequences")
+        for name, kinds in (("source", "U"), ("video", "U"), ("window", "iu"), ("track_id", "iu")):
+            array = getattr(self, name)
+            if array.shape != (s,) or array.dtype.kind not in kinds:
+                expected = "text" if kinds == "U" else "a whole number"
+                raise InputError(
+                    f"{name} must be {expected} for each of the {s} sequences, got {array.dtype} "
+                    f"of shape {array.shape}"
+                )
         for name in _FIELDS:
             getattr(self, name).setflags(write=False)
 
@@ -82,9 +94,7 @@ class KittiMasks:
 
     def frames(self, indices: ArrayLike) -> NDArray[np.uint8]:
         """Masks of 0 and 1, len(indices)×64×64, of the frames with these indices."""
-        chosen = np.atleast_1d(np.asarray(indices))
-        if chosen.ndim != 1 or not np.issubdtype(chosen.dtype, np.integer):
-            raise InputError("indices must be whole numbers")
+        chosen = whole_numbers("indices", np.atleast_1d(np.asarray(indices)), "N")
         if len(chosen) and (chosen.min() < 0 or chosen.max() >= len(self)):
             raise InputError(f"indices must lie in 0…{len(self) - 1}")
         return np.unpackbits(self.masks_packed[chosen], axis=1).reshape(-1, 64, 64)
@@ -103,7 +113,7 @@ class KittiMasks:
         >>> sorted(set(zip(i.tolist(), j.tolist())))
         [(0, 1), (1, 2), (3, 4)]
         """
-        n, max_lag = count("n", n), count("max_lag", max_lag)
+        n, max_lag = limited("n", n), count("max_lag", max_lag)
         longest = int(self.seq_lengths.max()) - 1
         if longest == 0:
             raise InputError("pairs need a sequence of at least 2 frames, all have 1")
@@ -125,7 +135,7 @@ class KittiMasks:
             with replacing(path) as temporary, temporary.open("wb") as file:
                 np.savez_compressed(file, **{name: getattr(self, name) for name in _FIELDS})
         except OSError as error:
-            raise InputError(f"cannot write {path}: {error.strerror}") from None
+            raise InputError(f"cannot write {path}: {reason(error)}") from None
 
 
 _FIELDS = [field.name for field in fields(KittiMasks)]
@@ -145,12 +155,8 @@ def load(path: str | Path | None = None) -> KittiMasks:
             "kitti_masks", "kitti_masks.npz", get="make it with `identica data kitti-masks build`"
         )
     path = Path(path)
-    try:
-        with path.open("rb") as file:
-            head = file.read(2)
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from None
-    original = head[:1] == b"\x80" or path.suffix in (".pickle", ".pkl")
+    with open_file(path) as file:
+        original = file.read(1) == b"\x80" or path.suffix in (".pickle", ".pkl")
     content = _unpickle.load(path) if original else read_npz(path, _FIELDS)
     try:
         return _from_original(content) if original else KittiMasks(**content)
@@ -271,15 +277,16 @@ def _from_original(content: Any) -> KittiMasks:
     )
     if not isinstance(content, dict):
         raise expected
-    # Keys are bytes in pickles that Python 2 wrote.
-    content = {k.decode() if isinstance(k, bytes) else k: v for k, v in content.items()}
     packed, latents = [], []
     try:
+        # Keys are bytes in pickles that Python 2 wrote.
+        content = {k.decode() if isinstance(k, bytes) else k: v for k, v in content.items()}
         sequences = list(content["pedestrians"])
         factors = content.get("pedestrians_latents")
         factors = [None] * len(sequences) if factors is None else factors
         for sequence, factor in zip(sequences, factors, strict=True):
-            masks = np.asarray(sequence)
+            # Lists as numbers: as text, each entry would take as much as the longest.
+            masks = sequence if isinstance(sequence, np.ndarray) else np.asarray(sequence, float)
             white = masks != 0
             if masks.shape[1:] != (64, 64) or (masks[white] != masks.max()).any():
                 raise expected
@@ -287,8 +294,9 @@ def _from_original(content: Any) -> KittiMasks:
             if factor is None:
                 latents.append(_latents(packed[-1]))
             else:
-                latents.append(np.asarray(factor, np.float32).reshape(len(masks), 3))
-    except (KeyError, TypeError, ValueError):
+                with np.errstate(over="ignore"):  # infinity is refused below
+                    latents.append(np.asarray(factor, np.float32).reshape(len(masks), 3))
+    except (KeyError, TypeError, ValueError, OverflowError):
         raise expected from None
     if not packed:
         raise expected

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import csv
 from dataclasses import dataclass
+from io import TextIOWrapper
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from identica._check import InputError, as_matrix, count
+from identica._check import InputError, count
+from identica.datasets._arguments import limited, real_matrix, whole_numbers
 from identica.datasets._pictures import tile
+from identica.datasets._reading import open_file, reason
 from identica.datasets._root import find
 from identica.datasets.kitti_masks import KittiMasks
 
@@ -28,6 +31,7 @@ MEASURED = "downscale_keepaspect.csv"
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
+Window = tuple[float, float, float]  # x, y, area
 Random = np.random.Generator | int
 
 
@@ -47,7 +51,7 @@ def render(factors: ArrayLike) -> NDArray[np.uint8]:
     """
     from identica.datasets._polygons import fill  # brings the compiler along
 
-    values = as_matrix("factors", factors, rows=0)
+    values = real_matrix("factors", factors)
     if values.shape[1] != 5:
         raise InputError(f"factors must have shape N×5, got {values.shape}")
     low, high = np.array([0, 0, 0, 0, 0]), np.array([1, 1, 1, 39, 3])
@@ -118,7 +122,7 @@ class NaturalSprites:
     def pairs(self, n: int, rng: Random) -> tuple[Array, Array]:
         """Factors of n pairs, n×5 each: a random transition, a random orientation and shape."""
         rng = np.random.default_rng(rng)
-        moves = self.transitions[rng.integers(len(self.transitions), size=count("n", n))]
+        moves = self.transitions[rng.integers(len(self.transitions), size=limited("n", n))]
         kept = rng.integers(0, SIZES[3:], size=(n, 2))
         first, second = (np.concatenate([moves[:, k], kept], axis=1) for k in (0, 1))
         return first, second
@@ -127,7 +131,7 @@ class NaturalSprites:
         """Factors of n images: uniform on the grid if discrete, else first members of pairs."""
         if not self.discrete:
             return self.pairs(n, rng)[0]
-        return np.random.default_rng(rng).integers(0, SIZES, size=(count("n", n), 5))
+        return np.random.default_rng(rng).integers(0, SIZES, size=(limited("n", n), 5))
 
     def sample_fixed(self, factor: int, n: int, rng: Random) -> Array:
         """Factors of n images that share a random value of one factor (discrete only)."""
@@ -143,9 +147,7 @@ class NaturalSprites:
         """The images, N×64×64 of 0…255, with these factors."""
         if self.values is None:
             return render(factors)
-        bins = np.asarray(factors)
-        if bins.ndim != 2 or bins.shape[1] != 5 or not np.issubdtype(bins.dtype, np.integer):
-            raise InputError(f"factors must be whole numbers of shape N×5, got {bins.shape}")
+        bins = whole_numbers("factors", factors, "N×5", columns=5)
         if ((bins < 0) | (bins >= SIZES)).any():
             raise InputError(f"factors must lie between 0 and {SIZES} (not included)")
         measured = [values[bins[:, k]] for k, values in enumerate(self.values)]
@@ -235,38 +237,52 @@ def _read_only(array: Array) -> Array:
 
 def _read(path: Path) -> Floats:
     """The transitions of the measured file, M×2×3 (x, y, area)."""
-    try:
-        with path.open(newline="", encoding="utf-8") as file:
-            heading, *rows = csv.reader(file)
-    except (OSError, UnicodeDecodeError, csv.Error, ValueError) as error:
-        raise InputError(f"{path} cannot be read as comma-separated text: {error}") from None
-    missing = [name for name in ("id", "cat_id", "t_0", "t_1") if name not in heading]
-    if missing:
-        raise InputError(
-            f"{path} must have the columns id, cat_id, t_0, t_1, …; missing: {missing}"
-        )
-    times = [heading.index(f"t_{k}") for k in range(len(heading)) if f"t_{k}" in heading]
-    moves: list[tuple[Array, Array]] = []
-    for number, row in enumerate(rows, start=2):
+    # A byte order mark, as spreadsheets write it, is no part of the heading.
+    with TextIOWrapper(open_file(path), encoding="utf-8-sig", newline="") as file:
+        rows = csv.reader(file)
         try:
-            frames = [_windows(row[column]) for column in times]
-            for before, after in pairwise(frames):
-                moves += [(before[w], after[w]) for w in before if w in after]
-        except (ValueError, SyntaxError, TypeError, IndexError, RecursionError, MemoryError):
+            heading = {name: column for column, name in enumerate(next(rows, []))}
+            missing = [name for name in ("id", "cat_id", "t_0", "t_1") if name not in heading]
+            if missing:
+                raise InputError(
+                    f"{path} must have the columns id, cat_id, t_0, t_1, …; missing: {missing}"
+                )
+            times = [heading[f"t_{k}"] for k in range(len(heading)) if f"t_{k}" in heading]
+            moves: list[tuple[Window, Window]] = []
+            for row in rows:
+                moves += _moves(path, rows.line_num, [row[t : t + 1] for t in times])
+        except InputError:
+            raise
+        except (OSError, csv.Error, ValueError) as error:
             raise InputError(
-                f"{path}, line {number}: a frame must be empty or a list of windows, each None "
-                f"or (y, x, area) within 64×64 pixels"
+                f"{path} cannot be read as comma-separated text: {reason(error)}"
             ) from None
     return np.array(moves, dtype=float).reshape(-1, 2, 3)
 
 
-def _windows(cell: str) -> dict[int, Array]:
+def _moves(path: Path, line: int, cells: list[list[str]]) -> list[tuple[Window, Window]]:
+    """The transitions in the frames of an object."""
+    try:
+        frames = [_windows(cell) for (cell,) in cells]
+    except Exception:  # as many ways as there are expressions
+        raise InputError(
+            f"{path}, line {line}: a frame must be empty or a list of windows, each None "
+            f"or (y, x, area) within 64×64 pixels"
+        ) from None
+    return [(a[w], b[w]) for a, b in pairwise(frames) for w in a if w in b]
+
+
+def _windows(cell: str) -> dict[int, Window]:
     """(x, y, area) in each window of a frame that shows the object."""
     found = {}
-    for w, window in enumerate(ast.literal_eval(cell) if cell else []):
-        if window:
-            y, x, area = (float(value) for value in window)
-            if not (0 <= x <= 64 and 0 <= y <= 64 and 0 < area <= 4096):
+    windows = ast.literal_eval(cell) if cell else []
+    if not isinstance(windows, list | tuple):
+        raise ValueError
+    for w, window in enumerate(windows):
+        if window is not None:
+            y, x, area = window
+            numbers = all(type(value) in (int, float) for value in window)
+            if not numbers or not (0 <= x <= 64 and 0 <= y <= 64 and 0 < area <= 4096):
                 raise ValueError
-            found[w] = np.array([x, y, area])
+            found[w] = (float(x), float(y), float(area))
     return found

@@ -68,9 +68,9 @@ def test_check_on_the_real_data_gives_the_published_figures(real, capsys):
     [
         (["build", "--out", "x.npz"], "kitti or mots must be a folder"),
         (["build", "--kitti", "nowhere", "--out", "x.npz"], "kitti must be a folder"),
-        (["check", "nowhere.npz"], "cannot read nowhere.npz"),
+        (["check", "nowhere.npz"], "nowhere.npz does not exist"),
         (["check", "torn.npz"], "damaged"),
-        (["show", "nowhere.npz", "--out", "x.png"], "cannot read nowhere.npz"),
+        (["show", "nowhere.npz", "--out", "x.png"], "nowhere.npz does not exist"),
         (["show", "good.npz", "--out", "torn.npz/x.png"], "out must be a folder"),
         (["show", "good.npz", "--out", "folder"], "out: cannot write folder"),
     ],

@@ -124,7 +124,7 @@ def test_natural_sprites_are_named_by_what_drives_them(root, capsys):
         (["dsprites", "show", "torn.npz", "--out", "x.png"], "damaged"),
         (["dsprites", "show", "--out", "torn.npz/x.png"], "out must be a folder"),
         (["dsprites", "show", "--out", "folder"], "out: cannot write folder"),
-        (["natural-sprites", "show", "nowhere.csv", "--out", "x.png"], "cannot be read"),
+        (["natural-sprites", "show", "nowhere.csv", "--out", "x.png"], "does not exist"),
         (["natural-sprites", "show", "torn.npz", "--out", "x.png"], "must have the columns"),
     ],
 )
