@@ -322,7 +322,7 @@ def test_damaged_and_foreign_archives(tmp_path, monkeypatch):
     np.savez(bad, **objects)
     with pytest.raises(InputError, match=r"bad\.npz"):
         load(bad)
-    with pytest.raises(InputError, match="none.npz does not exist"):
+    with pytest.raises(InputError, match=r"none\.npz does not exist"):
         load(tmp_path / "none.npz")
     monkeypatch.setenv("IDENTICA_DATA", str(tmp_path))
     with pytest.raises(InputError, match="identica data kitti-masks build"):

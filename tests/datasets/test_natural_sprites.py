@@ -236,7 +236,7 @@ def test_bad_files(tmp_path, monkeypatch):
     path.write_bytes(b"\xff\xfe\x00binary\x00")
     with pytest.raises(InputError, match="cannot be read"):
         load(path)
-    with pytest.raises(InputError, match="none.csv does not exist"):
+    with pytest.raises(InputError, match=r"none\.csv does not exist"):
         load(tmp_path / "none.csv")
     monkeypatch.setenv("IDENTICA_DATA", str(tmp_path))
     with pytest.raises(InputError, match="download it from"):

@@ -10,9 +10,9 @@ import math
 import os
 import stat
 import struct
-from io import BytesIO
+from io import BufferedReader, BytesIO
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from identica._check import InputError
 HEADER = 10_000  # bytes that the header of an npy file may have, as in NumPy
 
 
-def open_file(path: str | Path) -> BinaryIO:
+def open_file(path: str | Path) -> BufferedReader:
     """Open a regular file for reading; a pipe or device could block or never end."""
     try:
         if stat.S_ISREG(os.stat(path).st_mode):

@@ -11,7 +11,7 @@ import pickletools
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 import numpy as np
 
@@ -108,10 +108,10 @@ _VALUES = re.compile(
 _MARK = object()
 
 
-def _run(file: mmap.mmap) -> Any:
+def _run(file: IO[bytes]) -> Any:
     """What the instructions of a pickle leave on its stack; `pickletools` checks that each is whole."""
     stack: list[Any] = []
-    memo: dict[int, Any] = {}
+    memo: dict[int | None, Any] = {}
 
     def above_mark() -> list[Any]:
         items = []
@@ -220,7 +220,7 @@ def load(path: str | Path) -> Any:
     with open_file(path) as file:
         try:
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-                return _Plain(len(content))(_run(content))
+                return _Plain(len(content))(_run(cast(IO[bytes], content)))
         except Exception as error:  # a damaged pickle may raise anything at all
             raise InputError(
                 f"{path} must be a whole pickle of NumPy arrays and plain containers, nothing else; "

@@ -5,19 +5,22 @@ Matthey et al., "dSprites: Disentanglement testing Sprites dataset", 2017 (Apach
 
 from __future__ import annotations
 
+import hashlib
 import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from identica._check import InputError, count
+from identica._check import InputError
 from identica._files import make_folder, replacing
 from identica.datasets import pairs
+from identica.datasets._arguments import limited, whole_numbers
 from identica.datasets._npz import DAMAGE
 from identica.datasets._pictures import tile
+from identica.datasets._reading import map_array, open_file, read_header, reason
 from identica.datasets._root import data_root, find
 
 FACTORS = ("shape", "scale", "orientation", "posX", "posY")
@@ -87,9 +90,8 @@ def classes_of(index: ArrayLike) -> Classes:
     >>> classes_of([1])
     array([[0, 0, 0, 0, 1]])
     """
-    places = np.atleast_1d(np.asarray(index))
-    whole = places.ndim == 1 and np.issubdtype(places.dtype, np.integer)
-    if not whole or (len(places) and (places.min() < 0 or places.max() >= TOTAL)):
+    places = whole_numbers("index", np.atleast_1d(np.asarray(index)), "N")
+    if len(places) and (places.min() < 0 or places.max() >= TOTAL):
         raise InputError(f"index must be whole numbers in 0…{TOTAL - 1}")
     return np.stack(np.unravel_index(places, SIZES), axis=1).astype(np.int64)
 
@@ -122,7 +124,8 @@ def load(path: str | Path | None = None) -> NDArray[np.uint8]:
     """All images of the original dSprites, bit-packed (N×512), memory-mapped.
 
     The first call unpacks the archive (a pass over 3 GB, little memory) and leaves a file of
-    377 MB under the data root. Nothing is unpickled.
+    377 MB under the data root, named by a hash of the archive: a later call reads the archive
+    (26 MB) to find it, so that one that was damaged since is noticed. Nothing is unpickled.
 
     Args:
         path: The original archive; by default
@@ -131,20 +134,20 @@ def load(path: str | Path | None = None) -> NDArray[np.uint8]:
     if path is None:
         url = "https://github.com/google-deepmind/dsprites-dataset"
         path = find("dsprites", ORIGINAL, get=f"download it from {url}")
-    try:
-        with zipfile.ZipFile(path) as archive:
-            # The checksum of the images tells this archive from any other.
-            name = f"dsprites_original_{archive.getinfo('imgs.npy').CRC:08x}.npy"
-            packed = data_root() / "dsprites" / name
+    with open_file(path) as file:
+        try:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+            packed = data_root() / "dsprites" / f"dsprites_original_{digest[:16]}.npy"
             if not packed.is_file():
-                _check_order(archive)
-                _write(packed, _stream(archive))
-    except FileNotFoundError:
-        raise InputError(f"{path} does not exist") from None
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
-    except DAMAGE as error:
-        raise InputError(f"{path} is damaged or not the dSprites archive: {error}") from None
+                with zipfile.ZipFile(file) as archive:
+                    _check_order(archive)
+                    _write(packed, _stream(archive))
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
+        except (*DAMAGE, NotImplementedError, RuntimeError) as error:  # odd or encrypted archives
+            raise InputError(
+                f"{path} is damaged or not the dSprites archive: {reason(error)}"
+            ) from None
     return _open(packed)
 
 
@@ -155,7 +158,7 @@ def is_at_hand() -> bool:
 
 def sample(n: int, rng: Random) -> Classes:
     """Classes (n×5) of images drawn uniformly."""
-    return np.random.default_rng(rng).integers(0, SIZES, size=(count("n", n), len(SIZES)))
+    return np.random.default_rng(rng).integers(0, SIZES, size=(limited("n", n), len(SIZES)))
 
 
 def sample_fixed(factor: int, n: int, rng: Random) -> Classes:
@@ -167,8 +170,7 @@ def sample_fixed(factor: int, n: int, rng: Random) -> Classes:
     >>> len(set(sample_fixed(2, 100, rng=0)[:, 2].tolist()))
     1
     """
-    if count("factor", factor, at_least=0) >= len(SIZES):
-        raise InputError(f"factor must be at most {len(SIZES) - 1}, got {factor}")
+    limited("factor", factor, len(SIZES) - 1, at_least=0)
     classes = sample(n, rng)
     classes[:, factor] = classes[0, factor]
     return classes
@@ -200,6 +202,7 @@ def compare(packed: NDArray[np.uint8], *, progress: bool = False) -> tuple[int, 
     """
     from tqdm import tqdm
 
+    _check_packed(packed)
     images = pixels = 0
     for start in tqdm(range(0, TOTAL, _CHUNK), unit="block", disable=not progress):
         index = np.arange(start, min(start + _CHUNK, TOTAL))
@@ -215,7 +218,9 @@ def picture(
 
     They are re-rendered, or taken from `packed` ones as from `load`.
     """
-    rows = np.repeat(sample(1, rng)[:, None], count("columns", columns), axis=1)
+    if packed is not None:
+        _check_packed(packed)
+    rows = np.repeat(sample(1, rng)[:, None], limited("columns", columns, 1000), axis=1)
     rows = np.repeat(rows, len(SIZES), axis=0)
     for k, size in enumerate(SIZES):
         rows[k, :, k] = np.linspace(0, size - 1, columns).round()
@@ -225,27 +230,28 @@ def picture(
 
 
 def _as_classes(latents_classes: ArrayLike) -> Classes:
-    classes = np.asarray(latents_classes)
-    if classes.ndim != 2 or classes.shape[1] != 5 or not np.issubdtype(classes.dtype, np.integer):
-        raise InputError(
-            f"latents_classes must be whole numbers of shape N×5, got {classes.dtype} of shape "
-            f"{classes.shape}"
-        )
+    classes = whole_numbers("latents_classes", latents_classes, "N×5", columns=5)
     outside = ((classes < 0) | (classes >= SIZES)).any(axis=0)
     if outside.any():
         k = int(outside.argmax())
         raise InputError(f"latents_classes: {FACTORS[k]} must lie in 0…{SIZES[k] - 1}")
-    return classes.astype(np.int64)
+    return classes
+
+
+def _check_packed(packed: Array) -> None:
+    if packed.shape != (TOTAL, 512) or packed.dtype != np.uint8:
+        raise InputError(
+            f"packed must be uint8 of shape {TOTAL}×512, got {packed.dtype} of shape {packed.shape}"
+        )
 
 
 def _open(path: Path) -> NDArray[np.uint8]:
     try:
-        packed: NDArray[np.uint8] = np.load(path, mmap_mode="r", allow_pickle=False)
-        if packed.shape == (TOTAL, 512) and packed.dtype == np.uint8:
-            return packed
-    except DAMAGE:
-        pass
-    raise InputError(f"{path} is damaged: delete it, and it will be made again")
+        packed = map_array(path)
+        _check_packed(packed)
+        return packed
+    except InputError:
+        raise InputError(f"{path} is damaged: delete it, and it will be made again") from None
 
 
 def _is_current(path: Path) -> bool:
@@ -268,30 +274,44 @@ def _write(path: Path, chunks: Iterable[Array]) -> None:
             for images in chunks:
                 file.write(np.packbits(images.reshape(len(images), 64 * 64), axis=1).tobytes())
     except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror or error}") from None
+        raise InputError(f"cannot write {path}: {reason(error)}") from None
 
 
 def _check_order(archive: zipfile.ZipFile) -> None:
+    expected = InputError("latents_classes must be those of dSprites, in their order")
     with archive.open("latents_classes.npy") as file:
-        classes = np.lib.format.read_array(file, allow_pickle=False)
+        shape, fortran, dtype = read_header(file)
+        if shape != (TOTAL, 6) or fortran or dtype.kind not in "iu":
+            raise expected
+        classes = np.frombuffer(_read(file, TOTAL * 6 * dtype.itemsize), dtype).reshape(shape)
+        _end(file)
     # The first column is the colour, of which there is one.
-    if classes.shape != (TOTAL, 6) or (classes[:, 1:] != classes_of(np.arange(TOTAL))).any():
-        raise InputError("latents_classes must be those of dSprites, in their order")
+    if (classes[:, 1:] != classes_of(np.arange(TOTAL))).any():
+        raise expected
 
 
 def _stream(archive: zipfile.ZipFile) -> Iterator[Array]:
     with archive.open("imgs.npy") as file:
-        version = np.lib.format.read_magic(file)
-        header = np.lib.format.read_array_header_1_0
-        if version != (1, 0):
-            header = np.lib.format.read_array_header_2_0
-        shape, fortran, dtype = header(file)
+        shape, fortran, dtype = read_header(file)
         if shape != (TOTAL, 64, 64) or fortran or dtype != np.uint8:
             raise InputError(f"imgs must be uint8 of shape {TOTAL}×64×64, got {dtype} {shape}")
         for start in range(0, TOTAL, _CHUNK):
             n = min(_CHUNK, TOTAL - start)
-            images = np.frombuffer(file.read(n * 4096), np.uint8).reshape(n, 64, 64)
+            images = np.frombuffer(_read(file, n * 4096), np.uint8).reshape(n, 64, 64)
             if images.max() > 1:
                 raise InputError("imgs must be 0 or 1")
             yield images
-        file.read(1)  # at the very end the checksum is compared
+        _end(file)
+
+
+def _read(file: IO[bytes], size: int) -> bytes:
+    content = file.read(size)
+    if len(content) < size:
+        raise EOFError("an array is cut short")
+    return content
+
+
+def _end(file: IO[bytes]) -> None:
+    """Go past the last byte, where the checksum is compared."""
+    if file.read(1):
+        raise ValueError("an array has bytes after its end")

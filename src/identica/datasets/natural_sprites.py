@@ -137,8 +137,7 @@ class NaturalSprites:
         """Factors of n images that share a random value of one factor (discrete only)."""
         if not self.discrete:
             raise InputError("sample_fixed needs the discrete version, where values recur")
-        if count("factor", factor, at_least=0) >= len(SIZES):
-            raise InputError(f"factor must be at most {len(SIZES) - 1}, got {factor}")
+        limited("factor", factor, len(SIZES) - 1, at_least=0)
         factors = self.sample(n, rng)
         factors[:, factor] = factors[0, factor]
         return factors

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from identica._check import InputError, finite
+from identica.datasets._arguments import limited, whole_numbers
 
 Classes = NDArray[np.int64]
 Random = np.random.Generator | int
@@ -31,7 +32,7 @@ def uni(classes: Classes, sizes: Sequence[int], rng: Random) -> Classes:
     >>> set((uni(anchors, (3, 4), rng=0) > 0).sum(axis=1).tolist())
     {1}
     """
-    _check(classes, sizes)
+    classes = _check(classes, sizes)
     rng = np.random.default_rng(rng)
     n, d = classes.shape
     # The k smallest of d random numbers stand at k places chosen without replacement.
@@ -61,7 +62,8 @@ def lap(
     >>> set(moved[:, 0].tolist()), int(moved[:, 1].min())
     ({0}, 1)
     """
-    _check(classes, sizes)
+    classes = _check(classes, sizes)
+    limited("fixed", fixed, len(sizes) - 1, at_least=0)
     if rate != -1 and finite("rate", rate) <= 0:
         raise InputError(f"rate must be greater than 0, or −1 for a random one, got {rate!r}")
     rng = np.random.default_rng(rng)
@@ -79,11 +81,13 @@ def lap(
     return moved
 
 
-def _check(classes: Classes, sizes: Sequence[int]) -> None:
+def _check(classes: Classes, sizes: Sequence[int]) -> Classes:
     if len(sizes) < 2 or min(sizes) < 2:
         raise InputError(f"sizes must be at least 2 factors of at least 2 values, got {sizes}")
-    if classes.ndim != 2 or classes.shape[1] != len(sizes):
-        raise InputError(f"classes must have shape N×{len(sizes)}, got {classes.shape}")
+    classes = whole_numbers("classes", classes, f"N×{len(sizes)}", columns=len(sizes))
+    if ((classes < 0) | (classes >= sizes)).any():
+        raise InputError(f"classes must lie between 0 and {tuple(sizes)} (not included)")
+    return classes
 
 
 def _move(

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from identica._check import InputError, count
+from identica._check import InputError
+from identica.datasets._arguments import limited
 from identica.datasets.threedident.material import (
     GLOSS_ALPHA,
     GLOSS_GREY,
@@ -23,9 +24,11 @@ from identica.datasets.threedident.material import (
     SHEEN_IOR,
     SHEEN_WIDTH,
 )
-from identica.datasets.threedident.scene import SCENE, Frames, Scene, place
+from identica.datasets.threedident.scene import SCENE, Frames, Scene, check_size, place
 from identica.datasets.threedident.teapot import teapot
 from identica.datasets.threedident.view import HORIZON
+
+SAMPLES = 2**24  # paths for a pixel at most, as in Blender
 
 
 def require() -> Any:
@@ -61,7 +64,7 @@ def render(
         N×size×size×3 bytes, sRGB.
     """
     frames = place(raw_latents, scene)
-    size, samples = count("size", size), count("samples", samples)
+    size, samples = check_size(size), limited("samples", samples, SAMPLES)
     bpy = require()
     from PIL import Image
 

@@ -11,10 +11,18 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from identica._check import InputError, count
+from identica._check import InputError
 from identica.augment import simclr
-from identica.datasets.threedident.raycaster import render
-from identica.datasets.threedident.scene import FACTORS, SCENE, Scene, check_factors, latents
+from identica.datasets._arguments import limited
+from identica.datasets.threedident.raycaster import SAMPLES, render
+from identica.datasets.threedident.scene import (
+    FACTORS,
+    SCENE,
+    Scene,
+    check_factors,
+    check_size,
+    latents,
+)
 from identica.datasets.threedident.storage import ImageSet, Tick, build
 from identica.mixing import Mixing
 from identica.process import GenerativeProcess, Labelled, Pairs
@@ -55,7 +63,7 @@ class Renderer(Mixing):
         scene: Scene = SCENE,
     ) -> None:
         super().__init__()
-        self.size, self.samples = count("size", size), count("samples", samples)
+        self.size, self.samples = check_size(size), limited("samples", samples, SAMPLES)
         self.factors, self.scene = check_factors(factors), scene
         self.dim, self.observed = len(self.factors), 3 * size * size
 

@@ -11,7 +11,8 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from identica._check import count
+from identica._check import InputError
+from identica.datasets._arguments import limited
 from identica.datasets.threedident._compiled import compiled
 from identica.datasets.threedident.bvh import DEPTH, Tree, blocked, build, closest, normals
 from identica.datasets.threedident.film import develop, filter_taps, srgb_bytes
@@ -19,7 +20,7 @@ from identica.datasets.threedident.ground import LIT, OBJECT, Ground, foresee, s
 from identica.datasets.threedident.lights import area_sample, spot_mean, spot_sample, sun_sample
 from identica.datasets.threedident.material import GLOSS_IOR, SHEEN_IOR, fresnel, reflect
 from identica.datasets.threedident.sampling import TILE, sample_points
-from identica.datasets.threedident.scene import SCENE, Frames, Scene, place
+from identica.datasets.threedident.scene import LARGEST, SCENE, Frames, Scene, check_size, place
 from identica.datasets.threedident.teapot import teapot
 from identica.datasets.threedident.vectors import Vector, along, dot, scale, subtract
 from identica.datasets.threedident.view import (
@@ -37,6 +38,7 @@ from identica.datasets.threedident.view import (
 
 CONTRAST = 0.05  # blocks whose light differs by this in its square root get more rays
 BATCH = 8  # images that a thread draws in one go
+SAMPLES = 4096  # rays for a pixel at most
 WHITE = (1.0, 1.0, 1.0)
 
 
@@ -53,9 +55,9 @@ def render(
 
     Args:
         raw_latents: N×10 numbers in [-1, 1], in the order of :data:`FACTORS`.
-        size: side of the images in pixels.
+        size: side of the images in pixels; at most 4096, less with more than 35 samples.
         samples: rays for a pixel at edges and in the rims of shadows (at least 4, rounded to what
-            fits a grid); elsewhere a sixteenth of them will do.
+            fits a grid; at most 4096); elsewhere a sixteenth of them will do.
         scene: what the latents do not decide.
 
     Returns:
@@ -67,10 +69,14 @@ def render(
     ((2, 32, 32, 3), dtype('uint8'))
     """
     frames = place(raw_latents, scene)
-    size, samples = count("size", size), count("samples", samples)
+    size, samples = check_size(size), limited("samples", samples, SAMPLES)
     # A pixel has blocks × blocks blocks of 2×2 cells, and a cell of a block that needs it n rays.
     blocks = max(1, round(math.sqrt(samples / 16)))
     n = max(1, round(samples / (2 * blocks) ** 2))
+    if size * blocks > LARGEST:
+        raise InputError(
+            f"size must be at most {LARGEST // blocks} with {samples} samples, got {size}"
+        )
     fixed = (
         stage(scene),
         _tree(),
@@ -97,7 +103,7 @@ def _tree() -> Tree:
     return build(teapot())
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=2)  # those of the largest images take 1 GB each
 def _ground(scene: Scene, size: int, blocks: int) -> Ground:
     return survey(stage(scene), size, blocks, sample_points(16)[0, 0])
 

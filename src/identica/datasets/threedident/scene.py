@@ -10,9 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from identica._check import InputError, as_matrix
+from identica._check import InputError
+from identica.datasets._arguments import limited, real_matrix
 
 SIDE = 4.44212  # the largest side of the teapot
+LARGEST = 4096  # pixels along an image: one of them takes 2 GB to draw
 
 FACTORS = (
     "x",
@@ -105,9 +107,10 @@ def latents(**factors: Any) -> NDArray[np.float64]:
     """
     check_factors(list(factors))
     try:
-        columns = np.broadcast_arrays(
-            *(np.atleast_1d(np.asarray(factors.get(name, 0.0), float)) for name in FACTORS)
-        )
+        given = [np.atleast_1d(np.asarray(factors.get(name, 0.0))) for name in FACTORS]
+        if any(values.dtype.kind not in "biuf" for values in given):
+            raise ValueError("got something else")
+        columns = np.broadcast_arrays(*given)
     except ValueError as error:
         raise InputError(f"factors must be numbers or as many numbers each: {error}") from None
     return check_latents(np.stack(columns, axis=1))
@@ -125,7 +128,7 @@ def check_factors(names: Sequence[str]) -> tuple[str, ...]:
 
 def check_latents(raw_latents: Any) -> NDArray[np.float64]:
     """N×10 floats in [-1, 1], or an :class:`InputError`."""
-    matrix = as_matrix("raw_latents", raw_latents, rows=0)
+    matrix = real_matrix("raw_latents", raw_latents)
     if matrix.shape[1] != len(FACTORS):
         raise InputError(
             f"raw_latents must have {len(FACTORS)} columns ({', '.join(FACTORS)}), "
@@ -139,6 +142,11 @@ def check_latents(raw_latents: Any) -> NDArray[np.float64]:
             f"the first is row {row}: {matrix[row].round(4).tolist()}"
         )
     return np.ascontiguousarray(matrix)
+
+
+def check_size(size: int) -> int:
+    """The side of an image in pixels, or an :class:`InputError`."""
+    return limited("size", size, LARGEST)
 
 
 def place(raw_latents: Any, scene: Scene = SCENE) -> Frames:

@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 
 from identica._check import InputError, count
 from identica._files import make_folder, replacing, write_json
-from identica.datasets.threedident.scene import check_latents
+from identica.datasets._arguments import whole_numbers
+from identica.datasets._reading import map_array, read_png, reason
+from identica.datasets.threedident.scene import LARGEST, check_latents, check_size
 from identica.runs import is_locked, locked, read_json
 
 LATENTS, PNGS, PACKED, SETTINGS = "raw_latents.npy", "images", "packed", "build.json"
@@ -67,8 +69,8 @@ class ImageSet:
 
     def images(self, rows: Any) -> Bytes:
         """The images of the given rows, n×S×S×3."""
-        rows = np.asarray(rows, dtype=np.intp)
-        if rows.ndim != 1 or (len(rows) and not 0 <= rows.min() <= rows.max() < len(self)):
+        rows = whole_numbers("rows", rows, "n")
+        if len(rows) and not 0 <= rows.min() <= rows.max() < len(self):
             raise InputError(f"rows must be a list of numbers between 0 and {len(self) - 1}")
         images = np.empty((len(rows), self.size, self.size, 3), np.uint8)
         if not self._packed:
@@ -88,7 +90,7 @@ class ImageSet:
         path = self.folder / PACKED / _name(start, "npy")
         images = load_array(path, mapped=True)
         rows = min(BLOCK, len(self.raw_latents) - start)
-        size = self._packed[0].shape[1] if self._packed else images.shape[-2:][0]
+        size = self._packed[0].shape[1] if self._packed else max(images.shape[1:2], default=0)
         if images.dtype != np.uint8 or images.shape != (rows, size, size, 3):
             raise InputError(
                 f"{path} must hold uint8 {rows}×{size}×{size}×3, as its neighbours and {LATENTS} "
@@ -131,23 +133,26 @@ def build(
     ...     data.images([2, 0]).shape
     (2, 32, 32, 3)
     """
-    z, size, folder = check_latents(raw_latents), count("size", size), Path(folder)
+    z, size, folder = check_latents(raw_latents), check_size(size), Path(folder)
     wanted = {"n": len(z), "size": size, "packed": packed, **(settings or {})}
     count("n", len(z))
     count("step", step)
-    _claim(make_folder("out", folder), z, wanted)
-    home = make_folder("out", folder / (PACKED if packed else PNGS))
-    starts = range(0, len(z), BLOCK)
-    for patient in (False, True):  # first what nobody else is at, then what others have left
-        for start in starts:
-            rows = range(start, min(start + BLOCK, len(z)))
-            lock = folder / f".{start:06d}.lock"
-            if _done(home, rows, packed) or (not patient and is_locked(lock)):
-                continue
-            with locked(lock):
-                if not _done(home, rows, packed):  # somebody else may, while this process waited
-                    _build_block(home, z, rows, draw, size, packed, step, tick)
-            lock.unlink(missing_ok=True)
+    make_folder("out", folder)
+    try:
+        _claim(folder, z, wanted)
+        home = make_folder("out", folder / (PACKED if packed else PNGS))
+        for patient in (False, True):  # first what nobody else is at, then what others have left
+            for start in range(0, len(z), BLOCK):
+                rows = range(start, min(start + BLOCK, len(z)))
+                lock = folder / f".{start:06d}.lock"
+                if _done(home, rows, packed) or (not patient and is_locked(lock)):
+                    continue
+                with locked(lock):
+                    if not _done(home, rows, packed):  # somebody else may, while this one waited
+                        _build_block(home, z, rows, draw, size, packed, step, tick)
+                lock.unlink(missing_ok=True)
+    except OSError as error:
+        raise InputError(f"out: cannot write {error.filename or folder}: {reason(error)}") from None
     if tick is not None:
         tick(len(z), len(z))
     return ImageSet(folder)
@@ -267,20 +272,22 @@ def _save(path: Path, array: NDArray[Any]) -> None:
 
 
 def load_array(path: Path, *, mapped: bool = False) -> NDArray[Any]:
+    """The array of an npy file, in memory or mapped into it."""
     try:
-        return np.asanyarray(np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False))
-    except FileNotFoundError:
-        raise InputError(f"{path} does not exist") from None
-    except (ValueError, OSError, EOFError) as error:
-        told = f"{path} is not an array of NumPy, or is cut short"
-        raise InputError(f"{told} ({error}): {MEND}" if mapped else f"{told}: {error}") from None
+        array = map_array(path)
+    except InputError as error:
+        raise InputError(f"{error}: {MEND}" if mapped and path.exists() else str(error)) from None
+    return array if mapped else np.array(array)
 
 
 def _read_latents(path: Path) -> NDArray[np.float64]:
+    array = load_array(path)
+    if array.dtype.kind != "f":
+        raise InputError(f"{path} must hold floats, got {array.dtype}")
     try:
-        return check_latents(load_array(path))
+        return check_latents(array)
     except InputError as error:
-        raise InputError(f"{path}: {error}" if path.exists() else str(error)) from None
+        raise InputError(f"{path}: {error}") from None
 
 
 def _digits(folder: Path, suffix: str, n: int, wanted: range, *widths: int) -> int:
@@ -314,15 +321,10 @@ def _write_png(path: Path, image: Bytes) -> None:
 
 
 def _read_png(path: Path, size: int | None = None) -> Bytes:
-    from PIL import Image, UnidentifiedImageError
-
     try:
-        with Image.open(path) as file:
-            image = np.asarray(file.convert("RGB"))
-    except FileNotFoundError:
-        raise InputError(f"{path} does not exist") from None
-    except (UnidentifiedImageError, OSError, SyntaxError) as error:
-        raise InputError(f"{path} is not an image, or is cut short ({error}): {MEND}") from None
+        image: Bytes = read_png(path, LARGEST if size is None else size, "RGB")
+    except InputError as error:
+        raise InputError(f"{error}: {MEND}" if path.exists() else str(error)) from None
     side = len(image) if size is None else size
     if image.shape != (side, side, 3):
         raise InputError(f"{path} must be {side}×{side} pixels, got {image.shape[:2]}")
