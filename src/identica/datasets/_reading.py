@@ -99,8 +99,8 @@ def read_png(path: str | Path, largest: int, mode: str | None = None) -> NDArray
                 raise InputError(
                     f"{path} must have at most {largest}×{largest} pixels, got {height}×{width}"
                 )
-            file.seek(0)
-            with Image.open(file, formats=["PNG"]) as image:
+            # From memory, which ends where the file does: a chunk may claim any length.
+            with Image.open(BytesIO(head + file.read()), formats=["PNG"]) as image:
                 return np.asarray(image if mode is None else image.convert(mode))
         except InputError:
             raise

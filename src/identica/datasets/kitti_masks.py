@@ -6,6 +6,7 @@ ICLR 2021; from KITTI-MOTS and MOTSChallenge (Voigtlaender et al., CVPR 2019; CC
 
 from __future__ import annotations
 
+import zipfile
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -24,6 +25,7 @@ from identica.datasets._reading import open_file, reason
 from identica.datasets._root import find
 
 FACTORS = ("y", "x", "area")
+LARGEST = 2**30  # bytes of an archive once unpacked; the published data set has 45 MB
 
 Array = NDArray[Any]
 Random = np.random.Generator | int
@@ -157,6 +159,8 @@ def load(path: str | Path | None = None) -> KittiMasks:
     path = Path(path)
     with open_file(path) as file:
         original = file.read(1) == b"\x80" or path.suffix in (".pickle", ".pkl")
+    if not original:
+        _check_size(path)
     content = _unpickle.load(path) if original else read_npz(path, _FIELDS)
     try:
         return _from_original(content) if original else KittiMasks(**content)
@@ -218,6 +222,17 @@ def picture(
     starts = stops - data.seq_lengths[chosen]
     times = np.linspace(starts, stops - 1, count("columns", columns), axis=1).round().astype(int)
     return tile(data.frames(times.ravel()).reshape(*times.shape, 64, 64).astype(bool))
+
+
+def _check_size(path: Path) -> None:
+    """Refuse a small archive that would unpack to more than any build holds."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            size = sum(member.file_size for member in archive.infolist())
+    except Exception:  # for `read_npz` to say what is wrong
+        return
+    if size > LARGEST:
+        raise InputError(f"{path} must hold at most {LARGEST} bytes once unpacked, got {size}")
 
 
 def _videos(source: str, folder: Path) -> list[Path]:

@@ -139,7 +139,7 @@ def check_latents(raw_latents: Any) -> NDArray[np.float64]:
         row = int(np.argmax(outside))
         raise InputError(
             f"raw_latents must lie in [-1, 1]: {int(outside.sum())} of {len(matrix)} rows do not, "
-            f"the first is row {row}: {matrix[row].round(4).tolist()}"
+            f"the first is row {row}: {[round(value, 4) for value in matrix[row].tolist()]}"
         )
     return np.ascontiguousarray(matrix)
 
