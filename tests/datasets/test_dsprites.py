@@ -1,4 +1,5 @@
 import io
+import os
 import time
 import zipfile
 
@@ -7,7 +8,8 @@ import pytest
 from matplotlib.path import Path as Polygon
 
 from identica._check import InputError
-from identica.datasets import dsprites
+from identica.cli import main
+from identica.datasets import dsprites, pairs
 from identica.datasets._polygons import fill
 from identica.datasets.dsprites import (
     classes_of,
@@ -229,3 +231,89 @@ def test_damaged_and_foreign_archives(small):
         load(small / "none.npz")
     with pytest.raises(InputError, match="download it from"):
         load()
+
+
+def test_an_archive_damaged_after_it_was_read_is_noticed(small, capsys):
+    """Its directory, checksums included, stays as it was, and so does the copy of the good one."""
+    classes = np.hstack([np.zeros((96, 1), int), classes_of(np.arange(96))])
+    path = archive(small / "a.npz", render(classes[:, 1:]), classes)
+    load(path)
+    whole = path.read_bytes()
+    before = path.stat()
+    damaged = bytearray(whole)
+    damaged[300] ^= 255
+    path.write_bytes(damaged)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    with pytest.raises(InputError, match=r"a\.npz is damaged"):
+        load(path)
+    assert main(["data", "dsprites", "check", str(path)]) == 2
+    assert "a.npz is damaged" in capsys.readouterr().err
+    path.write_bytes(whole)
+    assert main(["data", "dsprites", "check", str(path)]) == 0
+
+
+def test_bytes_after_the_images_do_not_hide_a_wrong_checksum(small):
+    classes = np.hstack([np.zeros((96, 1), int), classes_of(np.arange(96))])
+    path = archive(small / "a.npz", render(classes[:, 1:]), classes)
+    with zipfile.ZipFile(path) as file:
+        members = {name: file.read(name) for name in file.namelist()}
+    members["imgs.npy"] += b"more"
+    with zipfile.ZipFile(path, "w") as file:
+        for name, content in members.items():
+            file.writestr(name, content)
+    with pytest.raises(InputError, match=r"a\.npz is damaged.*after its end"):
+        load(path)
+
+
+DATES = np.zeros((1, 5), "m8[s]")
+
+
+@pytest.mark.parametrize(
+    "classes", [DATES, DATES.astype("M8[s]"), DATES.astype(bool), np.zeros((1, 5), complex)]
+)
+@pytest.mark.parametrize("kind", [None, object])
+def test_classes_of_other_kinds_are_refused(classes, kind):
+    """Durations count as whole numbers to NumPy."""
+    classes = classes.astype(kind or classes.dtype)
+    with pytest.raises(InputError, match="latents_classes must be whole numbers"):
+        render(classes)
+    with pytest.raises(InputError, match="index must be whole numbers"):
+        classes_of(classes[0])
+    with pytest.raises(InputError, match="classes must be whole numbers"):
+        pairs.uni(classes, dsprites.SIZES, rng=0)
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.int8, np.uint64, np.int32])
+def test_classes_of_any_whole_type_mean_the_same(kind):
+    classes = sample(20, rng=0)
+    np.testing.assert_array_equal(render(classes.astype(kind)), render(classes))
+    for law in (pairs.uni, pairs.lap):
+        found = law(classes.astype(kind), dsprites.SIZES, rng=0)
+        np.testing.assert_array_equal(found, law(classes, dsprites.SIZES, rng=0))
+        assert found.dtype == np.int64
+
+
+def test_nothing_gives_no_images():
+    assert render(np.empty((0, 5), int)).shape == (0, 64, 64)
+    assert render(np.empty((0, 5))).shape == (0, 64, 64)
+    assert classes_of([]).shape == (0, 5)
+    for nothing in ([], [[]]):
+        with pytest.raises(InputError, match="N×5"):
+            render(nothing)
+    with pytest.raises(InputError, match="N×5"):
+        render([[0, 0], [0]])
+
+
+def test_absurd_sizes_are_refused():
+    for draw in (sample, dsprites.pairs_uni, dsprites.pairs_lap):
+        for n in (10**15, 10**30, -1, 1.5):
+            with pytest.raises(InputError, match="n must be"):
+                draw(n, rng=0)
+    with pytest.raises(InputError, match="columns must be at most"):
+        picture(columns=10**9)
+    with pytest.raises(InputError, match="packed must be uint8"):
+        picture(packed=np.zeros((3, 512), np.uint8))
+    with pytest.raises(InputError, match="packed must be uint8"):
+        dsprites.compare(np.zeros((3, 512), np.uint8))
+    with pytest.raises(InputError, match=r"below 2\*\*63"):
+        classes_of(np.array([2**63], np.uint64))

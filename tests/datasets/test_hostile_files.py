@@ -160,8 +160,14 @@ BOMBS = {
         original,
         pickle.dumps({"pedestrians": [["x" * 200_000, *map(str, range(20_000))]]}),
     ),
-    "an archive of zeros": (archive, zipped(2**40, masks_packed=npy((2**31, 512), "|u1"))),
-    "a huge mask": (annotations, f"0 2001 2 66000 66000 {code(66000**2 // 4)}".encode()),
+    "an archive of zeros": (
+        archive,
+        zipped(2**40, **dict.fromkeys(kitti_masks._FIELDS, npy((2**31, 512), "|u1"))),
+    ),
+    "a huge mask": (
+        annotations,
+        f"0 2001 2 66000 66000 {3 * code(66000**2 // 9) + 6 * code(0)}".encode(),
+    ),
     "a wide mask": (annotations, f"0 2001 2 64 99999999 {code(640)}".encode()),
     "a video of 65,536 frames": (
         annotations,
@@ -183,7 +189,7 @@ BOMBS = {
     ),
     "a long header": (
         sprites,
-        zipped(latents_classes=b"\x93NUMPY\2\0\xff\xff\xff\x3f" + b" " * 2**28),
+        zipped(imgs=b"", latents_classes=b"\x93NUMPY\2\0\xff\xff\xff\x3f" + b" " * 2**28),
     ),
     "more labels than are there": (
         sprites,
@@ -290,6 +296,7 @@ def assert_refused(text):
     assert text.startswith("refused: "), text
     assert len(text) < 600, text
     assert len(text.splitlines()) == 1, text
+    assert text == text.strip()  # the reason is told; running out of memory has none
     assert "MemoryError" not in text, text
     assert "allocate" not in text, text
 

@@ -173,6 +173,10 @@ def test_builder_refuses_bad_folders(tmp_path):
     file.write_bytes(b"no image")
     with pytest.raises(InputError, match="not an image in PNG format"):
         build(mots=tmp_path)
+    for labels in (np.full((70, 70), 2, np.uint8), np.zeros((70, 70), bool)):
+        Image.fromarray(labels).save(file)
+        with pytest.raises(InputError, match="grey 16-bit"):
+            build(mots=tmp_path)
     Image.fromarray(np.zeros((70, 70, 3), np.uint8)).save(file)
     with pytest.raises(InputError, match="grey 16-bit"):
         build(mots=tmp_path)
@@ -220,7 +224,7 @@ def test_frames_and_latents_agree_with_a_direct_computation():
     np.testing.assert_array_equal(np.packbits(masks[0]), data.masks_packed[2])
     y, x = np.nonzero(masks[1])
     np.testing.assert_allclose(data.latents[0], [y.mean(), x.mean(), len(y)], rtol=1e-6)
-    for bad in ([4], [-1], [0.5], [[0]]):
+    for bad in ([4], [-1], [0.5], [[0]], [True], np.zeros(1, "m8[s]"), np.zeros(1, object)):
         with pytest.raises(InputError, match="indices must"):
             data.frames(bad)
 
@@ -279,6 +283,15 @@ def test_read_only():
         ("seq_lengths", np.array([0, 7])),
         ("seq_lengths", np.array([3.0, 4.0])),
         ("window", np.zeros(3, np.int8)),
+        ("window", np.zeros(2, "m8[s]")),
+        ("track_id", np.zeros(2)),
+        ("source", np.zeros(2, np.uint8)),
+        ("video", np.zeros(2, "M8[D]")),
+        ("latents", np.zeros((7, 3), complex)),
+        ("seq_lengths", np.zeros((1, 2), int)),
+        ("seq_lengths", np.zeros(2, "m8[s]")),
+        ("seq_lengths", np.array([2**63 - 1, 2**63 - 1, 9])),  # their sum overflows to 7
+        ("masks_packed", np.zeros((), np.uint8)),
     ],
 )
 def test_inconsistent_arrays_are_named(tmp_path, name, value):
@@ -381,3 +394,53 @@ def test_picture_shows_frames_in_order():
         cell = sheet[2:66, 2 + 66 * k : 66 + 66 * k]
         np.testing.assert_array_equal(cell, data.frames([k])[0] * np.uint8(255))
     assert picture(toy(1, 3), rows=8).shape[0] == 2 * 66 + 2
+
+
+def test_frames_without_annotations_cut_a_track_once(tmp_path):
+    """A gap of any length, at any time of the video, leads to the same sequences."""
+    mask = np.zeros((64, 64), bool)
+    mask[5:15, 5:15] = True
+    late = np.roll(mask, 20, axis=1)
+
+    def built(*frames):
+        lines = [f"{frame} 2001 2 64 64 {encode(mask)}" for frame in frames]
+        lines += [f"{frame} 10000 10 64 64 {encode(late)}" for frame in frames]
+        (tmp_path / "0000.txt").write_text("\n".join(lines))
+        return build(kitti=tmp_path)
+
+    expected = built(0, 1, 2, 4, 5)
+    assert expected.seq_lengths.tolist() == [3, 2] * 6
+    for frames in ((0, 1, 2, 65_000, 65_001), (7, 8, 9, 1000, 1001), (5, 4, 1, 0, 2)):
+        found = built(*frames)
+        np.testing.assert_array_equal(found.seq_lengths, expected.seq_lengths)
+        np.testing.assert_array_equal(found.masks_packed, expected.masks_packed)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {b"\xff": 1, "pedestrians": [np.ones((3, 64, 64), bool)]},
+        {"pedestrians": [np.ones((1, 64, 64), bool)], "pedestrians_latents": [[[10**400, 0, 0]]]},
+        {"pedestrians": [np.ones((1, 64, 64), bool)], "pedestrians_latents": [[[1e300, 0, 0]]]},
+    ],
+)
+def test_values_that_fit_no_type_are_refused(tmp_path, content):
+    path = tmp_path / "other.pickle"
+    path.write_bytes(pickle.dumps(content))
+    with pytest.raises(InputError, match=r"other\.pickle"):
+        load(path)
+
+
+def test_absurd_sizes_are_refused(tmp_path):
+    with pytest.raises(InputError, match="n must be at most"):
+        toy(3).pairs(1, 10**15, rng=0)
+    lists = {**vars_of(toy(3, 4)), "window": [0, 0]}
+    with pytest.raises(InputError, match="window must be a NumPy array"):
+        KittiMasks(**lists)
+
+
+def test_texts_do_not_depend_on_the_locale(tmp_path, monkeypatch):
+    """What is not ASCII is damage, in whatever encoding the system has."""
+    (tmp_path / "0000.txt").write_bytes("٠ 2001 2 64 64 PP4".encode())
+    with pytest.raises(InputError, match="line 1: expected"):
+        build(kitti=tmp_path)

@@ -74,6 +74,10 @@ def test_area_and_centre_are_the_factors():
         ([[0.5, 0.5, np.nan, 0, 0]], "factors must be finite"),
         ([[0.5, 0.5, 0.2, 0]], "N×5"),
         ([["a", 0.5, 0.2, 0, 0]], "factors must be numeric"),
+        ([["0.5", "0.5", "0.2", "0", "0"]], "factors must be numeric"),
+        (np.full((1, 5), 0.5, object), "factors must be numeric"),
+        (np.full((1, 5), 0.5 + 1j), "factors must be numeric"),
+        (np.zeros((1, 5), "M8[D]"), "factors must be numeric"),
     ],
 )
 def test_factors_out_of_range(factors, match):
@@ -229,6 +233,11 @@ def test_bad_files(tmp_path, monkeypatch):
         (f'id,cat_id,t_0,t_1\n1,2,{good},"[(1.0, 99.0, 30)]"\n', "line 2"),
         (f'id,cat_id,t_0,t_1\n1,2,{good},"[(1.0, 2.0, 0)]"\n', "line 2"),
         (f"id,cat_id,t_0,t_1\n1,2,{good},7\n", "line 2"),
+        (f"id,cat_id,t_0,t_1\n1,2,{good},'['123']'\n", "line 2"),
+        (f"id,cat_id,t_0,t_1\n1,2,{good},\"['123']\"\n", "line 2"),
+        (f"id,cat_id,t_0,t_1\n1,2,{good},\"[('1', '2', '3')]\"\n", "line 2"),
+        (f'id,cat_id,t_0,t_1\n1,2,{good},"[(True, True, True)]"\n', "line 2"),
+        (f"id,cat_id,t_0,t_1\n1,2,{good},{good}\n\n", "line 3"),
     ):
         path.write_text(content)
         with pytest.raises(InputError, match=match):
@@ -242,3 +251,22 @@ def test_bad_files(tmp_path, monkeypatch):
     with pytest.raises(InputError, match="download it from"):
         load()
     assert natural_sprites.MEASURED == "downscale_keepaspect.csv"
+
+
+def test_files_of_other_systems_are_the_same(tmp_path, films):
+    """A byte order mark and Windows line endings, as spreadsheets write them."""
+    path = measured_file(tmp_path / "a.csv", films)
+    plain = load(path).transitions
+    other = tmp_path / "b.csv"
+    other.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))
+    np.testing.assert_array_equal(load(other).transitions, plain)
+
+
+def test_absurd_sizes_and_other_kinds_are_refused(tmp_path, films):
+    sprites = load(measured_file(tmp_path / "a.csv", films), discrete=True)
+    for draw in (sprites.sample, sprites.pairs):
+        with pytest.raises(InputError, match="n must be at most"):
+            draw(10**15, rng=0)
+    for kind in ("m8[s]", "M8[s]", bool, complex, object):
+        with pytest.raises(InputError, match="factors must be whole numbers"):
+            sprites.images(np.zeros((1, 5)).astype(kind))

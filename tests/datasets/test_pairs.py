@@ -137,3 +137,9 @@ def test_repeatable_and_checked():
         pairs.uni(np.zeros((3, 2), int), (1, 5), rng=0)
     with pytest.raises(InputError, match="classes must"):
         pairs.lap(np.zeros((3, 3), int), (2, 5), rng=0)
+    for outside in (-1, 5):
+        with pytest.raises(InputError, match=r"classes must lie between 0 and \(2, 5\)"):
+            pairs.uni(np.array([[0, outside]]), (2, 5), rng=0)
+    for fixed in (-1, 2):
+        with pytest.raises(InputError, match="fixed must be"):
+            pairs.lap(np.zeros((3, 2), int), (2, 5), rng=0, fixed=fixed)

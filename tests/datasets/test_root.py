@@ -27,3 +27,9 @@ def test_find_names_where_it_looked_and_how_to_get_it(monkeypatch, tmp_path):
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "b.npz").touch()
     assert find("a", "b.npz", get="") == tmp_path / "a" / "b.npz"
+
+
+def test_a_home_that_does_not_exist_is_told(monkeypatch):
+    monkeypatch.setenv("IDENTICA_DATA", "~nobody-of-this-name/data")
+    with pytest.raises(InputError, match="IDENTICA_DATA must be a folder"):
+        data_root()

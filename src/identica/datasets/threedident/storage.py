@@ -94,7 +94,7 @@ class ImageSet:
         if images.dtype != np.uint8 or images.shape != (rows, size, size, 3):
             raise InputError(
                 f"{path} must hold uint8 {rows}×{size}×{size}×3, as its neighbours and {LATENTS} "
-                f"say; got {images.dtype} {'×'.join(map(str, images.shape))}"
+                f"say; got {images.dtype} {'×'.join(map(str, images.shape)) or '()'}"
             )
         return images
 
