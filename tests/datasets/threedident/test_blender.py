@@ -68,3 +68,10 @@ def test_images_are_those_of_cycles(bpy, real):
     with np.load(real("3dident_cycles", "renders.npz")) as cycles:
         z, images = cycles["raw_latents"][:2], cycles["images"][:2]
     assert psnr(blender.render(z, 128), images).min() > 42
+
+
+def test_absurd_sizes_are_refused_before_blender_is_asked():
+    with pytest.raises(InputError, match="size must be at most 4096"):
+        blender.render(np.zeros((1, 10)), size=10**9)
+    with pytest.raises(InputError, match="samples must be at most"):
+        blender.render(np.zeros((1, 10)), samples=10**9)

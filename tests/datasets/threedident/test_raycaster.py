@@ -219,3 +219,37 @@ def test_the_benchmark_does_without_a_blender_that_does_not_load(
     monkeypatch.syspath_prepend(tmp_path)
     assert list(benchmark.references()[1]) == ["Cycles"]
     assert "libXrender.so.1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [
+        ({"size": 10**9}, "size must be at most 4096, got 1000000000"),
+        ({"size": 0}, "size must be a whole number of at least 1"),
+        ({"size": -3}, "size must be"),
+        ({"size": 2.5}, "size must be"),
+        ({"size": True}, "size must be"),
+        ({"samples": 10**9}, "samples must be at most 4096"),
+        ({"samples": 0}, "samples must be"),
+        ({"samples": np.nan}, "samples must be"),
+        ({"size": 2000, "samples": 4096}, "size must be at most 256 with 4096 samples"),
+        ({"raw_latents": np.full((2, 10), np.nan)}, "raw_latents must be finite"),
+        ({"raw_latents": np.full((2, 10), 1.5)}, r"raw_latents must lie in \[-1, 1\]"),
+        ({"raw_latents": np.full((2, 10), 1e306)}, r"raw_latents must lie in \[-1, 1\]"),
+        ({"raw_latents": np.zeros((2, 9))}, "raw_latents must have 10 columns"),
+        ({"raw_latents": np.zeros(10)}, "raw_latents must have 10 columns"),
+        ({"raw_latents": np.zeros((2, 10, 1))}, "raw_latents must have shape"),
+        ({"raw_latents": np.zeros((2, 10), complex)}, "raw_latents must be numeric"),
+        ({"raw_latents": np.zeros((2, 10), "m8[s]")}, "raw_latents must be numeric"),
+        ({"raw_latents": np.zeros((2, 10), object)}, "raw_latents must be numeric"),
+        ({"raw_latents": [["0"] * 10]}, "raw_latents must be numeric"),
+        ({"raw_latents": None}, "raw_latents must be numeric"),
+    ],
+)
+def test_arguments_that_cannot_be_used(arguments, match):
+    with pytest.raises(InputError, match=match):
+        render(**{"raw_latents": np.zeros((1, 10)), **arguments})
+
+
+def test_no_latents_give_no_images():
+    assert render(np.zeros((0, 10)), size=16).shape == (0, 16, 16, 3)

@@ -77,3 +77,9 @@ def test_factors_that_cannot_be_used():
         latents(x="left")
     with pytest.raises(InputError, match=r"\[-1, 1\]"):
         latents(x=2)
+
+
+def test_factors_of_other_kinds_are_refused():
+    for values in (np.array([1 + 1j]), np.zeros(1, "m8[s]"), np.zeros(1, object), ["0.5"]):
+        with pytest.raises(InputError, match="factors must be numbers"):
+            latents(x=values)

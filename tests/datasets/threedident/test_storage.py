@@ -1,3 +1,4 @@
+import errno
 import math
 import multiprocessing
 import os
@@ -372,3 +373,66 @@ def test_pickles_are_not_opened(tmp_path, z):
 def test_the_ray_caster_draws_the_same_in_blocks(tmp_path, z):
     data = build(tmp_path, z[:5], render, size=16)
     np.testing.assert_array_equal(data.images(range(5)), render(z[:5], 16))
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_what_cannot_be_written_is_told_by_its_name(tmp_path, z, packed):
+    """A folder where a file has to go stands for a disk that is full or read-only."""
+    home, name = ("packed", ".000000.npy.part") if packed else ("images", "000000.png")
+    for at in (".lock", "raw_latents.npy", f"{home}/{name}"):
+        folder = tmp_path / at.replace("/", "-")
+        (folder / at / "in the way").mkdir(parents=True)
+        with pytest.raises(InputError, match=r"raw_latents|\.lock|0000") as told:
+            build(folder, z, paint, size=SIZE, packed=packed)
+        assert len(str(told.value).splitlines()) == 1
+        assert not list(folder.rglob(".*.tmp"))
+        shutil.rmtree(folder / at)
+        data = build(folder, z, paint, size=SIZE, packed=packed)
+        np.testing.assert_array_equal(data.images(range(10)), paint(z, SIZE))
+
+
+def test_a_full_disk_is_told_and_the_build_goes_on(tmp_path, z, monkeypatch):
+    def full(path, image):
+        if path.name == "000003.png":
+            raise OSError(errno.ENOSPC, "No space left on device", str(path))
+        write(path, image)
+
+    write = storage._write_png
+    with monkeypatch.context() as patch:
+        patch.setattr(storage, "_write_png", full)
+        with pytest.raises(InputError, match=r"out: cannot write .*000003.png: No space left"):
+            build(tmp_path, z, paint, size=SIZE, packed=False)
+    data = build(tmp_path, z, paint, size=SIZE, packed=False)
+    np.testing.assert_array_equal(data.images(range(10)), paint(z, SIZE))
+
+
+@pytest.mark.parametrize("kind", [np.uint8, bool, complex, "m8[s]", "M8[s]", "U3"])
+def test_latents_that_are_not_floats_are_refused(tmp_path, z, kind):
+    """Labels of 0 and 1 lie in [-1, 1], too."""
+    build(tmp_path, z, paint, size=SIZE)
+    np.save(tmp_path / "raw_latents.npy", np.zeros((10, 10)).astype(kind))
+    with pytest.raises(InputError, match=r"raw_latents.npy must hold floats"):
+        ImageSet(tmp_path)
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_rows_have_to_be_whole_numbers(tmp_path, z, packed):
+    data = build(tmp_path, z, paint, size=SIZE, packed=packed)
+    for rows in ([0.5], [True] * 10, ["3"], np.zeros(1, "m8[s]"), 3, [[1]]):
+        with pytest.raises(InputError, match="rows must be whole numbers"):
+            data.images(rows)
+    np.testing.assert_array_equal(data.images(np.array([9], np.uint8)), paint(z[9:], SIZE))
+
+
+def test_sizes_beyond_all_measure(tmp_path, z):
+    for size in (10**9, 4097):
+        with pytest.raises(InputError, match="size must be at most 4096"):
+            build(tmp_path / "set", z, never, size=size)
+    assert not (tmp_path / "set").exists()
+
+
+def test_latents_beyond_all_measure_are_told_without_a_warning(tmp_path, z):
+    build(tmp_path, z, paint, size=SIZE)
+    np.save(tmp_path / "raw_latents.npy", np.full((10, 10), 1e306))
+    with pytest.raises(InputError, match=r"10 of 10 rows"):
+        ImageSet(tmp_path)
