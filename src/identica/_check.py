@@ -39,7 +39,7 @@ def finite(name: str, value: float) -> float:
     """A finite number (not a bool, not a string)."""
     try:
         number = math.nan if isinstance(value, (bool, str)) else float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError, RuntimeError):  # RuntimeError: a meta tensor
         number = math.nan
     if not math.isfinite(number):
         raise InputError(f"{name} must be a finite number, got {value!r}")
@@ -97,3 +97,35 @@ def same_rows(**matrices: NDArray[np.float64]) -> None:
     if len(set(lengths.values())) > 1:
         told = ", ".join(f"{name} has {n}" for name, n in lengths.items())
         raise InputError(f"{' and '.join(lengths)} must have the same number of rows: {told}")
+
+
+def instance(name: str, value: Any, kind: type | tuple[type, ...], example: str) -> None:
+    """Raise unless the value is of a kind.
+
+    >>> instance("space", 3, str, "a space such as Sphere(3)")
+    Traceback (most recent call last):
+    identica._check.InputError: space must be a space such as Sphere(3), got 3
+    """
+    if not isinstance(value, kind):
+        raise InputError(f"{name} must be {example}, got {kind_of(value)}")
+
+
+def kind_of(value: Any) -> str:
+    """What a value is, in a word or two.
+
+    >>> kind_of(np.zeros((2, 3))), kind_of("a"), kind_of(None)
+    ('a float64 ndarray of shape (2, 3)', "'a'", 'None')
+    """
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return repr(value)
+    name = type(value).__name__
+    if hasattr(value, "dtype") and hasattr(value, "shape"):
+        name = f"{value.dtype} {name} of shape {tuple(value.shape)}"
+    return f"an {name}" if name[0] in "aeiouAEIOU" else f"a {name}"
+
+
+def as_rng(name: str, value: Any) -> np.random.Generator:
+    """A NumPy generator, or a new one started at a seed."""
+    if isinstance(value, np.random.Generator):
+        return value
+    return np.random.default_rng(count(name, value, at_least=0))

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from identica._check import InputError, count, positive
+from identica._tensors import points
 
 
 class Mixing(nn.Module, ABC):
@@ -20,10 +21,6 @@ class Mixing(nn.Module, ABC):
     @abstractmethod
     def inverse(self, x: Tensor) -> Tensor:
         """The z (N×n) with g(z) = x (N×m); for x off the image of g, some z nearby."""
-
-    def _check(self, name: str, values: Tensor, columns: int) -> None:
-        if values.shape[-1:] != (columns,):
-            raise InputError(f"{name} must have {columns} columns, got shape {tuple(values.shape)}")
 
 
 class InvertibleMLP(Mixing):
@@ -76,7 +73,7 @@ class InvertibleMLP(Mixing):
 
     def forward(self, z: Tensor) -> Tensor:
         """x = g(z), N×m, for z of shape N×n."""
-        self._check("z", z, self.dim)
+        points("z", z, self.dim)
         for layer in range(self.layers):
             if layer:
                 z = nn.functional.leaky_relu(z, self.slope)
@@ -84,7 +81,7 @@ class InvertibleMLP(Mixing):
         return z
 
     def inverse(self, x: Tensor) -> Tensor:
-        self._check("x", x, self.observed)
+        points("x", x, self.observed)
         for layer in reversed(range(self.layers)):
             x = x @ self.get_buffer(f"inverse{layer}").to(x.dtype).T
             if layer:
@@ -141,6 +138,7 @@ class CouplingFlow(Mixing):
             raise InputError(f"observed must be at least dim={dim} for an injective map")
         self.layers, self.strength = count("layers", layers), positive("strength", strength)
         rng = np.random.default_rng(seed)
+        count("hidden", hidden)
         keep, change = dim - dim // 2, dim // 2
         for layer in range(layers):
             weights = {
@@ -168,7 +166,7 @@ class CouplingFlow(Mixing):
 
     def forward(self, z: Tensor) -> Tensor:
         """x = g(z), N×m, for z of shape N×n."""
-        self._check("z", z, self.dim)
+        points("z", z, self.dim)
         change = self.dim // 2
         for layer in range(self.layers):
             z = z @ self._weight(f"rotation{layer}", z).T
@@ -178,7 +176,7 @@ class CouplingFlow(Mixing):
         return z @ self._weight("lift", z).T
 
     def inverse(self, x: Tensor) -> Tensor:
-        self._check("x", x, self.observed)
+        points("x", x, self.observed)
         z = x @ self._weight("lift", x)
         change = self.dim // 2
         for layer in reversed(range(self.layers)):
