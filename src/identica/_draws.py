@@ -112,7 +112,7 @@ def _table(kind: int, first: float, second: float, low: float, high: float, mode
     falls after it."""
     density_ = (kind, float(first), float(second), float(mode))
     edges, smallest, largest = np.empty(BINS + 1), 0.0, high - low
-    for _ in range(60):  # the smallest area with which they reach the end
+    for _ in range(300):  # the smallest area with which they reach the end
         area = (smallest + largest) / 2
         if _cover(*density_, low, high, area, edges) < high:
             smallest = area

@@ -415,9 +415,11 @@ class GeneralizedNormal(_Coordinatewise):
         return self.scale
 
     def _noise(self, like: Tensor, generator: torch.Generator) -> Tensor:
-        order = torch.full_like(like, 1 / self.shape)
+        # Γ(1 + a)^a·U is Γ(a)^a in law, without the draws of Γ(a) that vanish for small a = 1/β
+        order = torch.full_like(like, 1 + 1 / self.shape)
         size = torch._standard_gamma(order, generator=generator).pow(1 / self.shape)
-        return self.scale * size * _signs(like, generator)
+        share = torch.rand(like.shape, generator=generator, dtype=like.dtype, device=like.device)
+        return self.scale * size * share * _signs(like, generator)
 
 
 def _signs(like: Tensor, generator: torch.Generator) -> Tensor:

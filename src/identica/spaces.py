@@ -99,7 +99,8 @@ class Sphere(Space):
         return ((z / self.radius).norm(dim=-1) - 1).abs() * self.radius
 
     def contains(self, z: Tensor, tolerance: float = 1e-4) -> Tensor:
-        return ((points("z", z, self.dim) / self.radius).norm(dim=-1) - 1).abs() <= tolerance
+        slack = max(tolerance, 4 * torch.finfo(points("z", z, self.dim).dtype).eps)
+        return ((z / self.radius).norm(dim=-1) - 1).abs() <= slack
 
     def project(self, z: Tensor) -> Tensor:
         # in units of a power of two near the largest entry: no square overflows or vanishes
