@@ -48,7 +48,8 @@ def finite(name: str, value: float) -> float:
 
 def count(name: str, value: int, at_least: int = 1) -> int:
     """A whole number of at least `at_least`."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < at_least:
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not whole or not at_least <= value < 2**63:
         raise InputError(f"{name} must be a whole number of at least {at_least}, got {value!r}")
     return int(value)
 
@@ -61,7 +62,7 @@ def one_of(name: str, value: str, options: Iterable[str]) -> str:
     identica._check.InputError: method must be one of pearson, spearman; got 'pearsn' (did you ...
     """
     known = list(options)
-    if value in known:
+    if isinstance(value, str) and value in known:
         return value
     near = get_close_matches(str(value), known, n=1)
     hint = f" (did you mean {near[0]!r}?)" if near else ""
@@ -73,12 +74,7 @@ def as_matrix(name: str, data: Any, *, rows: int = 2) -> NDArray[np.float64]:
 
     Refuses anything that is not numeric and finite, or has fewer than `rows` rows.
     """
-    if hasattr(data, "detach"):  # a torch tensor, without importing torch
-        data = data.detach().cpu()
-    try:
-        matrix = np.asarray(data, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{name} must be numeric, N×d: {error}") from None
+    matrix = as_floats(name, data)
     if matrix.ndim == 1:
         matrix = matrix[:, None]
     if matrix.ndim != 2 or matrix.shape[1] == 0:
@@ -89,6 +85,28 @@ def as_matrix(name: str, data: Any, *, rows: int = 2) -> NDArray[np.float64]:
         bad = int((~np.isfinite(matrix).all(axis=1)).sum())
         raise InputError(f"{name} must be finite: {bad} of {len(matrix)} rows have NaN or infinity")
     return matrix
+
+
+def as_floats(name: str, data: Any) -> NDArray[np.float64]:
+    """Real numbers as a float64 array; dates, durations and complex numbers are not real numbers."""
+    try:
+        if hasattr(data, "detach"):  # a torch tensor, without importing torch
+            data = data.detach().cpu()
+        found = np.asarray(data)
+        scalars = found.flat if found.dtype.kind == "O" else ()
+        kinds = {found.dtype.kind, *(np.asarray(scalar).dtype.kind for scalar in scalars)}
+        if kinds & set("cmM"):
+            raise TypeError(
+                f"it holds {'complex numbers' if 'c' in kinds else 'dates or durations'}"
+            )
+        return found.astype(np.float64, copy=False)
+    except (
+        TypeError,
+        ValueError,
+        OverflowError,
+        RuntimeError,
+    ) as error:  # of meta tensors, the last
+        raise InputError(f"{name} must be numeric, N×d: {error}") from None
 
 
 def same_rows(**matrices: NDArray[np.float64]) -> None:

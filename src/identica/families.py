@@ -16,7 +16,7 @@ from torch import Tensor
 
 from identica import _draws
 from identica._bessel import log_mean_exp_cosine, log_mean_exp_gap, mean_cosine
-from identica._check import InputError, instance, nonnegative, positive
+from identica._check import InputError, count, instance, nonnegative, positive
 from identica._random import as_generator
 from identica._tensors import alike, floats, points
 from identica.spaces import Box, Euclidean, Product, Space, Sphere
@@ -93,6 +93,7 @@ class Family(ABC):
 
     def pairwise(self, a: Tensor, b: Tensor) -> Tensor:
         """Similarity of every a (A×n) with every b (B×n), shape A×B."""
+        _matrices(a, b)
         if self.p is None:
             return self._factor(a) * (a @ b.T)
         return self.similarity(a[:, None], b[None])
@@ -114,6 +115,13 @@ class Family(ABC):
         instance("space", space, Space, "a space such as Sphere(3)")
         if not self.supports(space):
             raise InputError(f"{self} is not defined on {space}")
+
+
+def _matrices(a: Tensor, b: Tensor) -> None:
+    """Raise unless codes are A×n and B×n."""
+    if floats("a", a).ndim != 2 or floats("b", b).ndim != 2 or a.shape[1] != b.shape[1]:
+        shapes = f"{tuple(a.shape)} and {tuple(b.shape)}"
+        raise InputError(f"a and b must have shapes A×n and B×n, got {shapes}")
 
 
 def _power(difference: Tensor, p: float) -> Tensor:
@@ -445,6 +453,7 @@ class Joint(Family):
         for part in parts:
             if not (isinstance(part, tuple) and len(part) == 2 and isinstance(part[0], Family)):
                 raise InputError(f"parts must be pairs (family, coordinates), got {part!r}")
+            count("coordinates", part[1])
         if not parts:
             raise InputError("parts must hold at least one pair (family, coordinates)")
         object.__setattr__(self, "parts", parts)
@@ -469,7 +478,8 @@ class Joint(Family):
 
     def split(self, codes: Tensor) -> tuple[Tensor, ...]:
         """The codes (…×n) of each part."""
-        return codes.split([n for _, n in self.parts], dim=-1)
+        sizes = [n for _, n in self.parts]
+        return points("codes", codes, sum(sizes)).split(sizes, dim=-1)
 
     def _sample(self, space: Space, centre: Tensor, generator: torch.Generator) -> Tensor:
         assert isinstance(space, Product)
@@ -486,5 +496,6 @@ class Joint(Family):
         return torch.stack([f.similarity(x, y) for (f, _), x, y in split]).sum(0)
 
     def pairwise(self, a: Tensor, b: Tensor) -> Tensor:
+        _matrices(a, b)
         split = zip(self.parts, self.split(a), self.split(b), strict=True)
         return torch.stack([f.pairwise(x, y) for (f, _), x, y in split]).sum(0)

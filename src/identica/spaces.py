@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from identica._check import InputError, count, finite, positive
+from identica._check import InputError, count, finite, nonnegative, positive
 from identica._random import Device, as_generator
 from identica._tensors import as_device, float_type, points
 
@@ -96,15 +96,17 @@ class Sphere(Space):
         )
 
     def distance(self, z: Tensor) -> Tensor:
-        return ((z / self.radius).norm(dim=-1) - 1).abs() * self.radius
+        return ((points("z", z, self.dim) / self.radius).norm(dim=-1) - 1).abs() * self.radius
 
     def contains(self, z: Tensor, tolerance: float = 1e-4) -> Tensor:
-        slack = max(tolerance, 4 * torch.finfo(points("z", z, self.dim).dtype).eps)
+        slack = max(
+            nonnegative("tolerance", tolerance), 4 * torch.finfo(points("z", z, self.dim).dtype).eps
+        )
         return ((z / self.radius).norm(dim=-1) - 1).abs() <= slack
 
     def project(self, z: Tensor) -> Tensor:
         # in units of a power of two near the largest entry: no square overflows or vanishes
-        largest = z.detach().abs().amax(dim=-1, keepdim=True)
+        largest = points("z", z, self.dim).detach().abs().amax(dim=-1, keepdim=True)
         unit = torch.where(largest > 0, largest, 1.0).log2().floor().exp2()
         z = torch.where(largest > 0, z / unit, self.origin.sign().to(z))  # all are near to 0
         return torch.nn.functional.normalize(z, dim=-1) * self.radius
@@ -180,17 +182,17 @@ class Box(Space):
         return torch.lerp(low, high, unit)
 
     def distance(self, z: Tensor) -> Tensor:
-        low, high = self.bounds(z.dtype, z.device)
+        low, high = self.bounds(points("z", z, self.dim).dtype, z.device)
         return torch.maximum(low - z, z - high).clamp(min=0).amax(dim=-1)
 
     def contains(self, z: Tensor, tolerance: float = 1e-4) -> Tensor:
         low, high = self.bounds(device=points("z", z, self.dim).device)
         rounding = 4 * torch.finfo(z.dtype).eps * torch.maximum(low.abs(), high.abs())
-        slack = tolerance * (high - low) + rounding
+        slack = nonnegative("tolerance", tolerance) * (high - low) + rounding
         return ((z >= low - slack) & (z <= high + slack)).all(dim=-1)
 
     def project(self, z: Tensor) -> Tensor:
-        low, high = self.bounds(z.dtype, z.device)
+        low, high = self.bounds(points("z", z, self.dim).dtype, z.device)
         return torch.minimum(torch.maximum(z, low), high)
 
     @property
@@ -225,13 +227,13 @@ class Euclidean(Space):
         raise InputError(f"{self} has no uniform distribution: choose a Box, or another marginal")
 
     def distance(self, z: Tensor) -> Tensor:
-        return z.new_zeros(z.shape[:-1])
+        return points("z", z, self.dim).new_zeros(z.shape[:-1])
 
     def contains(self, z: Tensor, tolerance: float = 1e-4) -> Tensor:
         return torch.isfinite(points("z", z, self.dim)).all(dim=-1)
 
     def project(self, z: Tensor) -> Tensor:
-        return z
+        return points("z", z, self.dim)
 
     @property
     def log_volume(self) -> float:
@@ -267,7 +269,7 @@ class Product(Space):
 
     def split(self, z: Tensor) -> tuple[Tensor, ...]:
         """The parts of each point z (…×n)."""
-        return z.split([space.dim for space in self.spaces], dim=-1)
+        return points("z", z, self.dim).split([space.dim for space in self.spaces], dim=-1)
 
     def sample(
         self,
@@ -289,7 +291,7 @@ class Product(Space):
         return torch.stack([space.distance(part) for space, part in parts]).amax(dim=0)
 
     def contains(self, z: Tensor, tolerance: float = 1e-4) -> Tensor:
-        parts = zip(self.spaces, self.split(points("z", z, self.dim)), strict=True)
+        parts = zip(self.spaces, self.split(z), strict=True)
         return torch.stack([space.contains(part, tolerance) for space, part in parts]).all(dim=0)
 
     def project(self, z: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from identica._check import as_matrix, count, nonnegative
+from identica._check import as_matrix, as_rng, count, nonnegative
 from identica.metrics._columns import Matrix, is_constant
 from identica.metrics.sampling import Sampler, batches
 
@@ -60,7 +60,7 @@ def factor_vae(
     active = ~is_constant(table) & (variances >= share * variances.max())
     if not active.any():
         return 0.0
-    rng = np.random.default_rng(random_state)
+    rng = as_rng("random_state", random_state)
     groups = count("train", train) + count("test", test)
     factors = rng.integers(count("n_factors", n_factors, at_least=2), size=groups)
     within, means = np.empty((2, groups, int(active.sum())))
