@@ -16,7 +16,7 @@ import sys
 import tempfile
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from queue import Empty, Queue
@@ -27,9 +27,11 @@ import numpy as np
 import torch
 
 from identica import InputError
+from identica.training import NonFiniteLossError
 from validation._base_calls import Base, bases
 
 SECONDS = 60.0  # a call that takes longer hangs; the first of a worker loads and compiles
+FUNCTIONS = ("network", "score", "tick")  # arguments that may be functions
 
 
 class Bad(NamedTuple):
@@ -101,6 +103,9 @@ def calls(folder: Path) -> Iterator[tuple[str, Base, str | None, Any]]:
         yield base.name, base, None, None
         for argument in base.arguments:
             for bad in bad_values():
+                right = callable(base.arguments[argument]) or argument in FUNCTIONS
+                if callable(bad.value) and right:
+                    continue  # a function is right there, whatever it does
                 yield f"{base.name}({argument}={bad.name})", base, argument, bad.value
 
 
@@ -110,12 +115,13 @@ def outcome(base: Base, argument: str | None, value: Any) -> tuple[str, str]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
+            warnings.simplefilter("ignore", UserWarning)  # these are meant to be read
             answer = base.call(**arguments)
-    except InputError as error:
+    except (InputError, NonFiniteLossError) as error:
         return ("refused", str(error)) if argument else ("base call refused", str(error))
     except (Exception, SystemExit) as error:
         return type(error).__name__, str(error)
-    if isinstance(answer, float) and not np.isfinite(answer):
+    if isinstance(answer, float) and not np.isfinite(answer) and answer is not value:
         return "not finite", repr(answer)
     return "accepted", ""
 
@@ -133,6 +139,12 @@ def work(start: int, every: int, only: str | None) -> None:
     print("null", flush=True)
 
 
+def pass_on(stream: Iterable[str], lines: Queue[str]) -> None:
+    """Put the lines of a stream into a queue, which can be waited for."""
+    for line in stream:
+        lines.put(line)
+
+
 def sweep(every: int = 1, only: str | None = None) -> list[Result]:
     """The results of every call (or every so many), made in a process that is replaced if it hangs."""
     results: list[Result] = []
@@ -143,8 +155,7 @@ def sweep(every: int = 1, only: str | None = None) -> list[Result]:
         command = [sys.executable, "-m", "validation.bad_calls", *arguments]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as worker:
             lines: Queue[str] = Queue()
-            assert worker.stdout is not None
-            Thread(target=lambda out=worker.stdout: [lines.put(line) for line in out]).start()
+            Thread(target=pass_on, args=(worker.stdout, lines)).start()
             making = None
             try:
                 while (record := json.loads(lines.get(timeout=SECONDS))) is not None:

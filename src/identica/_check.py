@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,7 @@ def nonnegative(name: str, value: float) -> float:
 def finite(name: str, value: float) -> float:
     """A finite number (not a bool, not a string)."""
     try:
-        number = math.nan if isinstance(value, (bool, str)) else float(value)
+        number = math.nan if isinstance(value, (bool, str, bytes)) else float(value)
     except (TypeError, ValueError, OverflowError, RuntimeError):  # RuntimeError: a meta tensor
         number = math.nan
     if not math.isfinite(number):
@@ -87,12 +88,20 @@ def as_matrix(name: str, data: Any, *, rows: int = 2) -> NDArray[np.float64]:
     return matrix
 
 
-def as_floats(name: str, data: Any) -> NDArray[np.float64]:
-    """Real numbers as a float64 array; dates, durations and complex numbers are not real numbers."""
+def as_array(name: str, data: Any) -> NDArray[Any]:
+    """An array, from a torch tensor or anything that NumPy makes one of."""
     try:
         if hasattr(data, "detach"):  # a torch tensor, without importing torch
             data = data.detach().cpu()
-        found = np.asarray(data)
+        return np.asarray(data)
+    except (TypeError, ValueError, RuntimeError) as error:  # a ragged list, a tensor on meta
+        raise InputError(f"{name} must be an array of numbers: {error}") from None
+
+
+def as_floats(name: str, data: Any) -> NDArray[np.float64]:
+    """Real numbers as a float64 array; dates, durations and complex numbers are not real numbers."""
+    found = as_array(name, data)
+    try:
         scalars = found.flat if found.dtype.kind == "O" else ()
         kinds = {found.dtype.kind, *(np.asarray(scalar).dtype.kind for scalar in scalars)}
         if kinds & set("cmM"):
@@ -100,12 +109,7 @@ def as_floats(name: str, data: Any) -> NDArray[np.float64]:
                 f"it holds {'complex numbers' if 'c' in kinds else 'dates or durations'}"
             )
         return found.astype(np.float64, copy=False)
-    except (
-        TypeError,
-        ValueError,
-        OverflowError,
-        RuntimeError,
-    ) as error:  # of meta tensors, the last
+    except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{name} must be numeric, N×d: {error}") from None
 
 
@@ -147,3 +151,31 @@ def as_rng(name: str, value: Any) -> np.random.Generator:
     if isinstance(value, np.random.Generator):
         return value
     return np.random.default_rng(count(name, value, at_least=0))
+
+
+def flag(name: str, value: Any) -> bool:
+    """True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise InputError(f"{name} must be True or False, got {kind_of(value)}")
+    return bool(value)
+
+
+def members(name: str, value: Any, what: str) -> list[Any]:
+    """What a list, tuple, range or one-dimensional array holds."""
+    try:
+        return [] if isinstance(value, (str, bytes, dict)) else list(value)
+    except TypeError:
+        raise InputError(f"{name} must be {what}, got {kind_of(value)}") from None
+
+
+def function(name: str, value: Any) -> None:
+    """Raise unless the value can be called."""
+    if not callable(value):
+        raise InputError(f"{name} must be a function, got {kind_of(value)}")
+
+
+def as_path(name: str, value: Any) -> Path:
+    """A path, from itself or from text."""
+    if not isinstance(value, (str, Path)):
+        raise InputError(f"{name} must be a path, got {kind_of(value)}")
+    return Path(value)

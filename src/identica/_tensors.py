@@ -30,7 +30,7 @@ def points(name: str, value: Any, columns: int) -> Tensor:
 
 def float_type(name: str, value: Any) -> torch.dtype:
     """A data type of floats."""
-    if value not in FLOATS:
+    if not isinstance(value, torch.dtype) or value not in FLOATS:
         raise InputError(
             f"{name} must be a data type of floats such as torch.float32, got {value!r}"
         )

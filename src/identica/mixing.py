@@ -22,6 +22,9 @@ class Mixing(nn.Module, ABC):
     def inverse(self, x: Tensor) -> Tensor:
         """The z (N×n) with g(z) = x (N×m); for x off the image of g, some z nearby."""
 
+    def _check(self, name: str, values: Tensor, columns: int) -> None:
+        points(name, values, columns)
+
 
 class InvertibleMLP(Mixing):
     """The paper's mixing: bias-free linear layers with leaky ReLUs between them.
@@ -73,7 +76,7 @@ class InvertibleMLP(Mixing):
 
     def forward(self, z: Tensor) -> Tensor:
         """x = g(z), N×m, for z of shape N×n."""
-        points("z", z, self.dim)
+        self._check("z", z, self.dim)
         for layer in range(self.layers):
             if layer:
                 z = nn.functional.leaky_relu(z, self.slope)
@@ -81,7 +84,7 @@ class InvertibleMLP(Mixing):
         return z
 
     def inverse(self, x: Tensor) -> Tensor:
-        points("x", x, self.observed)
+        self._check("x", x, self.observed)
         for layer in reversed(range(self.layers)):
             x = x @ self.get_buffer(f"inverse{layer}").to(x.dtype).T
             if layer:
@@ -166,7 +169,7 @@ class CouplingFlow(Mixing):
 
     def forward(self, z: Tensor) -> Tensor:
         """x = g(z), N×m, for z of shape N×n."""
-        points("z", z, self.dim)
+        self._check("z", z, self.dim)
         change = self.dim // 2
         for layer in range(self.layers):
             z = z @ self._weight(f"rotation{layer}", z).T
@@ -176,7 +179,7 @@ class CouplingFlow(Mixing):
         return z @ self._weight("lift", z).T
 
     def inverse(self, x: Tensor) -> Tensor:
-        points("x", x, self.observed)
+        self._check("x", x, self.observed)
         z = x @ self._weight("lift", x)
         change = self.dim // 2
         for layer in reversed(range(self.layers)):

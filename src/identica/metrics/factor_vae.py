@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from identica._check import as_matrix, as_rng, count, nonnegative
+from identica._check import InputError, as_matrix, as_rng, count, nonnegative
 from identica.metrics._columns import Matrix, is_constant
 from identica.metrics.sampling import Sampler, batches
 
@@ -68,6 +68,11 @@ def factor_vae(
         sampler, factors, 1, count("size", size, at_least=2), rng, "FactorVAE", progress
     )
     for places, found in drawn:
+        if found.shape[-1] != len(active):
+            width = found.shape[-1]
+            raise InputError(
+                f"codes must have the {width} columns of the sampler, got {len(active)}"
+            )
         group = found[:, 0][:, :, active]
         within[places], means[places] = group.var(axis=1, ddof=1), group.mean(axis=1)
     used = _is_stilled(factors[:train], within[:train], means[:train], size)

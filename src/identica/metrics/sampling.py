@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from identica._check import InputError, as_floats, kind_of
+from identica._check import InputError, as_floats, function
 from identica.metrics._columns import Matrix
 from identica.metrics._factors import labels_of, typed
 
@@ -72,10 +72,7 @@ def batches(
     """
     from tqdm import tqdm
 
-    if not callable(sampler):
-        raise InputError(
-            f"sampler must be a function such as `sampler_from` makes, got {kind_of(sampler)}"
-        )
+    function("sampler", sampler)
     step = max(1, _CODES_AT_ONCE // (groups * size))
     with tqdm(total=len(factors), desc=label, disable=not progress) as bar:
         for factor in np.unique(factors):
