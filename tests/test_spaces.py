@@ -140,7 +140,7 @@ def test_projection_on_the_sphere_at_any_scale():
     ],
 )
 def test_spaces_beyond_the_range_of_floats_are_refused(make):
-    with pytest.raises(InputError, match="finite width|exceeds"):
+    with pytest.raises(InputError, match=r"finite width|exceeds"):
         make()
 
 

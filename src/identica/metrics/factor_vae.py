@@ -55,6 +55,8 @@ def factor_vae(
     1.0
     """
     table = as_matrix("codes", codes)
+    largest = float(np.abs(table).max()) or 1.0  # no square of codes in this unit overflows
+    table = table / largest
     variances = table.var(axis=0, ddof=1)
     share = nonnegative("pruned_variance", pruned_variance)
     active = ~is_constant(table) & (variances >= share * variances.max())
@@ -73,7 +75,7 @@ def factor_vae(
             raise InputError(
                 f"codes must have the {width} columns of the sampler, got {len(active)}"
             )
-        group = found[:, 0][:, :, active]
+        group = found[:, 0][:, :, active] / largest
         within[places], means[places] = group.var(axis=1, ddof=1), group.mean(axis=1)
     used = _is_stilled(factors[:train], within[:train], means[:train], size)
     stillest = np.where(used, within / variances[active], np.inf).argmin(axis=1)
