@@ -89,3 +89,65 @@ def test_the_origin_is_a_member(space):
 def test_bad_input_is_named(make, named):
     with pytest.raises(InputError, match=named):
         make()
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-6, 1.0, 1e6, 1e300])
+def test_membership_is_relative_to_the_size_of_the_space(size):
+    def points(*rows):
+        return size * torch.tensor(rows, dtype=torch.float64)
+
+    sphere = points([1.0, 0.0, 0.0], [0.6, 0.0, 0.80005], [0.0, 0.0, 0.0], [0.999, 0.0, 0.0])
+    assert Sphere(3, size).contains(sphere).tolist() == [True, True, False, False]
+    assert Sphere(3, size).distance(sphere[3]).item() == pytest.approx(1e-3 * size)
+    box = points([0.5, 1.0], [-0.00005, 0.5], [-0.001, 0.5], [0.5, 1.001])
+    assert Box(2, 0.0, size).contains(box).tolist() == [True, True, False, False]
+    parts = Product(Sphere(2, size), Box(1, 0.0, 1e9))
+    assert not parts.contains(
+        points([0.9, 0.0, 0.0])
+    )  # what a wide part allows is not for the other
+
+
+def test_a_box_far_from_the_origin_or_with_unequal_sides_keeps_its_walls():
+    far = Box(1, 1000.0, 1000.01)
+    assert far.contains(far.sample(100, generator=0)).all()
+    assert not far.contains(torch.tensor([1000.02]))
+    flat = Box(2, 0.0, (1.0, 1e6))
+    assert flat.contains(torch.tensor([[1.0, 1e6], [1.01, 1.0]])).tolist() == [True, False]
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("space", [Sphere(3), Box(3, -2.0, 0.5)], ids=str)
+def test_rounding_to_half_precision_leaves_no_draw_outside(space, dtype):
+    assert space.contains(space.sample(500, generator=0, dtype=dtype)).all()
+
+
+def test_projection_on_the_sphere_at_any_scale():
+    z = torch.tensor([[3e300, 4e300], [3e-300, 4e-300], [3e-14, 4e-14]], dtype=torch.float64)
+    expected = torch.tensor([0.6, 0.8], dtype=torch.float64)
+    assert torch.allclose(Sphere(2).project(z), expected)
+    assert torch.allclose(Sphere(2, 1e-300).project(z) / 1e-300, expected)
+    assert Sphere(2).contains(Sphere(2).project(torch.zeros(2)))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Box(1, -1e308, 1e308),
+        lambda: Box(1, 0.0, 1e300).sample(2, generator=0),
+        lambda: Box(1, 1e9, 1e9 + 1).sample(2, generator=0),
+        lambda: Sphere(2, 1e300).sample(2, generator=0),
+        lambda: Sphere(2, 1e-300).sample(2, generator=0),
+    ],
+)
+def test_spaces_beyond_the_range_of_floats_are_refused(make):
+    with pytest.raises(InputError, match=r"finite width|exceeds"):
+        make()
+
+
+@pytest.mark.parametrize("n", [2, 1000])
+@pytest.mark.parametrize("radius", [1e-300, 1e300])
+def test_volumes_of_extreme_spheres(n, radius):
+    # of the unit ball times n, and the radius to the power of the dimension
+    ball = n / 2 * math.log(math.pi) - math.lgamma(n / 2 + 1)
+    expected = ball + math.log(n) + (n - 1) * math.log(radius)
+    assert Sphere(n, radius).log_volume == pytest.approx(expected)

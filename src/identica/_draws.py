@@ -20,11 +20,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from identica._check import InputError
 from identica.spaces import Box, Space, Sphere
 
 F = TypeVar("F", bound=Callable[..., Any])
 Array = NDArray[Any]
 BINS = 512
+LEAST_SHAPE = 0.02  # the smallest β that is drawn from; the squares of its draws are finite
 POWER, ANGLE = 0, 1  # kinds of density
 # unsigned numbers as indices: for others, compiled code first asks whether they are negative
 ZERO, ONE, TWO, THREE = (np.uint64(i) for i in range(4))
@@ -36,6 +38,7 @@ class Table(NamedTuple):
     kind: int
     first: float  # β of a power, m of an angle
     second: float  # κ of an angle
+    mode: float  # where the density is 1
     boxes: Array
 
 
@@ -57,48 +60,65 @@ def inlined(function: F) -> F:
 
 
 @compiled
-def density(kind: int, first: float, second: float, x: float) -> float:
-    """e^{−x^β}, or the density of the angle of a von Mises–Fisher draw, sin^{m−1}θ e^{κ(cos θ−1)}."""
+def density(kind: int, first: float, second: float, mode: float, x: float) -> float:
+    """e^{−x^β}, or the density of the angle of a von Mises–Fisher draw, sin^{m−1}θ e^{κ cos θ}, divided
+    by its value at the mode."""
     if kind == POWER:
         return math.exp(-(x**first))
-    half = math.sin(x / 2)
-    return math.sin(x) ** (first - 1) * math.exp(-2 * second * half * half)
+    # cos θ − cos θ₀ = −2 sin((θ + θ₀)/2) sin((θ − θ₀)/2): small angles keep their digits
+    exponent = -2 * second * math.sin((x + mode) / 2) * math.sin((x - mode) / 2)
+    if first > 1:
+        exponent += (first - 1) * math.log(math.sin(x) / math.sin(mode))
+    return math.exp(exponent)
 
 
 @lru_cache(maxsize=128)
 def power_table(beta: float) -> Table:
-    """The size |x| of a draw with density ∝ e^{−|x|^β}, up to where 2^−63 of the mass is left."""
+    """The size |x| of a draw with density ∝ e^{−|x|^β}, up to its `reach`."""
+    return _table(POWER, beta, 0.0, 0.0, reach(beta), mode=0.0)
+
+
+def reach(beta: float) -> float:
+    """The size |x| beyond which a density ∝ e^{−|x|^β} has 2^−63 of its mass.
+
+    >>> round(reach(1.0) / math.log(2), 6)
+    63.0
+    """
     from scipy.special import gammainccinv
 
-    end = float(gammainccinv(1 / beta, 2.0**-63)) ** (1 / beta)
-    return _table(POWER, beta, 0.0, 0.0, end, mode=0.0)
+    if beta < LEAST_SHAPE:
+        raise InputError(
+            f"shape must be at least {LEAST_SHAPE} to draw from: below, sizes exceed the range of floats"
+        )
+    return max(1.0, float(gammainccinv(1 / beta, 2.0**-63))) ** (1 / beta)
 
 
 @lru_cache(maxsize=128)
 def angle_table(m: int, kappa: float) -> Table:
     """The angle between a von Mises–Fisher draw on S^m and its centre."""
-    # the mode of sin^{m−1}θ e^{κ cos θ}: cos θ = (√((m−1)² + 4κ²) − (m−1)) / 2κ
+    # the mode of sin^{m−1}θ e^{κ cos θ}: (m−1) cos θ = κ sin²θ
     a = m - 1
-    cosine = 2 * kappa / (math.sqrt(a * a + 4 * kappa * kappa) + a) if kappa or a else 1.0
-    mode = math.acos(min(1.0, cosine))
+    ratio = a / (2 * kappa) if kappa else math.inf
+    cosine = 1 / (math.hypot(ratio, 1.0) + ratio) if a else 1.0
+    mode = math.atan2(math.sqrt(2 * ratio * cosine) if kappa else 1.0, cosine) if a else 0.0
     curvature = kappa * cosine + (a / math.sin(mode) ** 2 if a else 0.0)
     # beyond 40 standard deviations nothing is left in float64
-    reach = 40 / math.sqrt(max(curvature, 0.1))
-    return _table(ANGLE, m, kappa, max(0.0, mode - reach), min(math.pi, mode + reach), mode)
+    far = 40 / math.sqrt(max(curvature, 0.1))
+    return _table(ANGLE, m, kappa, max(0.0, mode - far), min(math.pi, mode + far), mode)
 
 
 def _table(kind: int, first: float, second: float, low: float, high: float, mode: float) -> Table:
     """As many boxes of equal area as the table holds, around a density that rises up to its mode and
     falls after it."""
-    density_ = (kind, float(first), float(second))
-    edges, smallest, largest = np.empty(BINS + 1), 0.0, density(*density_, mode) * (high - low)
-    for _ in range(60):  # the smallest area with which they reach the end
+    density_ = (kind, float(first), float(second), float(mode))
+    edges, smallest, largest = np.empty(BINS + 1), 0.0, high - low
+    for _ in range(300):  # the smallest area with which they reach the end
         area = (smallest + largest) / 2
-        if _cover(*density_, low, high, mode, area, edges) < high:
+        if _cover(*density_, low, high, area, edges) < high:
             smallest = area
         else:
             largest = area
-    _cover(*density_, low, high, mode, largest, edges)
+    _cover(*density_, low, high, largest, edges)
     edges[-1] = high
     values = np.array([density(*density_, float(x)) for x in edges])
     width = np.diff(edges)
@@ -113,9 +133,9 @@ def _cover(
     kind: int,
     first: float,
     second: float,
+    mode: float,
     low: float,
     high: float,
-    mode: float,
     area: float,
     edges: Array,
 ) -> float:
@@ -124,14 +144,14 @@ def _cover(
     for k in range(BINS):
         edges[k] = x
         if x >= mode:
-            height = density(kind, first, second, x)
+            height = density(kind, first, second, mode, x)
             x = x + area / height if height * (high - x) > area else high
             continue
         # rising: the widest box whose height is the density at its right end, or at the mode
         near, far = x, high
         for _ in range(50):
             middle = (near + far) / 2
-            height = density(kind, first, second, min(middle, mode))
+            height = density(kind, first, second, mode, min(middle, mode))
             if height * (middle - x) > area:
                 far = middle
             else:
@@ -175,7 +195,9 @@ def _draw(table: Table, place: Any) -> Any:
         sign = np.float64(np.int64((bits >> np.uint64(8)) & np.uint64(2))) - 1.0
         x = boxes[k, ZERO] + boxes[k, ONE] * point
         height = boxes[k, TWO] * _unit(bits)
-        if height <= boxes[k, THREE] or height <= density(table.kind, table.first, table.second, x):
+        if height <= boxes[k, THREE] or height <= density(
+            table.kind, table.first, table.second, table.mode, x
+        ):
             return sign * x, place
 
 
@@ -183,21 +205,33 @@ def _draw(table: Table, place: Any) -> Any:
 
 
 @compiled
-def around(centre: Array, scale: float, table: Table, radius: float, place: Any, out: Array) -> Any:
-    """centre + scale·noise in R^n; with a radius, projected on that sphere. Returns the next place."""
+def around(centre: Array, scale: float, table: Table, out: Array, place: Any) -> None:
+    """centre + scale·noise in R^n."""
     rows, n = centre.shape
+    for i in range(rows):
+        for d in range(n):
+            noise, place = _draw(table, place)
+            out[i, d] = centre[i, d] + scale * noise
+
+
+@compiled
+def projected(
+    centre: Array, radius: float, scale: float, table: Table, out: Array, place: Any
+) -> None:
+    """radius·centre + scale·noise, projected on the unit sphere that the centres lie on."""
+    rows, n = centre.shape
+    # only their ratio matters
+    radius, scale = radius / max(radius, scale), scale / max(radius, scale)
     for i in range(rows):
         square = 0.0
         for d in range(n):
             noise, place = _draw(table, place)
-            x = centre[i, d] + scale * noise
+            x = radius * centre[i, d] + scale * noise
             square += x * x
             out[i, d] = x
-        if radius > 0:
-            factor = radius / math.sqrt(square)
-            for d in range(n):
-                out[i, d] *= factor
-    return place
+        factor = 1 / math.sqrt(square)
+        for d in range(n):
+            out[i, d] *= factor
 
 
 @compiled
@@ -219,9 +253,10 @@ def in_box(
         left = 0
         for k in range(count):
             i, d = row[k], column[k]
-            c, a, b = centre[i, d], low[d], high[d]
-            if scale > (b - a) / 2:
-                x, place = _thinned(c, scale, table, a, b, place)
+            a, b = low[d], high[d]
+            c = min(max(centre[i, d], a), b)
+            if is_wide(table.first, max(c - a, b - c) / scale):
+                x, place = _under_tangents(c, scale, table.first, a, b, place)
             else:
                 noise, place = _draw(table, place)
                 x = c + scale * noise
@@ -232,36 +267,51 @@ def in_box(
 
 
 @compiled
-def _thinned(c: float, scale: float, table: Table, a: float, b: float, place: Any) -> Any:
-    """Within [a, b], a draw of a wide density, hardly any of which falls inside: a uniform one,
-    kept with the chance that the density gives it."""
-    while True:
-        x = a + (b - a) * _unit(_bits(place))
-        chance = density(table.kind, table.first, table.second, abs(x - c) / scale)
-        keep = _unit(_bits(place + np.uint64(1))) <= chance
-        place += np.uint64(2)
-        if keep:
-            return x, place
+def is_wide(beta: float, reach: float) -> bool:
+    """Whether little of a density ∝ e^{−|x|^β} lies within the reach, so that `_under_tangents` accepts
+    more than draws of all of it. Both accept at least one draw in twenty."""
+    return 1 - beta * reach**beta > min(0.5, math.sqrt(beta))
 
 
 @compiled
-def on_sphere(
-    centre: Array, radius: float, angles: Table, side: Array, place: Any, out: Array
-) -> None:
-    """A von Mises–Fisher draw around each centre: an angle, and a direction at right angles to it."""
+def _under_tangents(c: float, scale: float, beta: float, a: float, b: float, place: Any) -> Any:
+    """A draw of the density ∝ e^{−|(x − c)/λ|^β} within [a, b].
+
+    The logarithm of the density of log|x − c| is concave, so on each side of c it lies below its tangent
+    at the wall: e^{−t^β} ≤ e^{−w} (t/u)^{−βw} for t ≤ u, with w = u^β. That is drawn, and thinned.
+    """
+    left, right = (c - a) / scale, (b - c) / scale
+    left_slope, right_slope = 1 - beta * left**beta, 1 - beta * right**beta
+    left_area = left * math.exp(-(left**beta)) / left_slope
+    right_area = right * math.exp(-(right**beta)) / right_slope
+    while True:
+        go_left = _unit(_bits(place)) * (left_area + right_area) < left_area
+        length, slope = (c - a, left_slope) if go_left else (b - c, right_slope)
+        down = -math.log(1 - _unit(_bits(place + np.uint64(1)))) / slope
+        lost = (1 - slope) / beta * (math.exp(-beta * down) - 1 + beta * down)
+        keep = _unit(_bits(place + np.uint64(2))) < math.exp(-lost)
+        place += np.uint64(3)
+        if keep:
+            size = length * math.exp(-down)
+            return (c - size if go_left else c + size), place
+
+
+@compiled
+def on_sphere(centre: Array, angles: Table, side: Array, place: Any, out: Array) -> None:
+    """A von Mises–Fisher draw around each centre on the unit sphere: an angle, and a direction at right
+    angles to it."""
     rows, n = centre.shape
     for i in range(rows):
         angle, place = _draw(angles, place)
         along = 0.0
         for d in range(n):
             along += side[i, d] * centre[i, d]
-        along /= radius * radius
         square = 0.0
         for d in range(n):
             x = side[i, d] - along * centre[i, d]
             square += x * x
         gap = 2 * math.sin(angle / 2) ** 2  # 1 − cos: small angles keep their digits
-        sine = radius * math.sqrt(gap * (2 - gap) / square)
+        sine = math.sqrt(gap * (2 - gap) / square)
         cosine = 1 - gap - sine * along
         for d in range(n):
             out[i, d] = cosine * centre[i, d] + sine * side[i, d]
@@ -304,10 +354,12 @@ def coordinatewise(
     out = np.empty_like(rows)
     if isinstance(space, Box):
         low, high = _walls(space, rows.dtype)
-        in_box(rows, scale, table, low, high, place, out)
+        in_box(rows, float(scale), table, low, high, place, out)
+    elif isinstance(space, Sphere):
+        projected(rows / space.radius, float(space.radius), float(scale), table, out, place)
+        out *= space.radius
     else:
-        radius = space.radius if isinstance(space, Sphere) else 0.0
-        around(rows, scale, table, float(radius), place, out)
+        around(rows, float(scale), table, out, place)
     return torch.from_numpy(out).reshape(centre.shape)
 
 
@@ -318,5 +370,6 @@ def von_mises_fisher(
     rows, table = _rows(centre), angle_table(space.dim - 1, float(kappa))
     side = torch.randn(rows.shape, generator=generator, dtype=centre.dtype).numpy()
     out = np.empty_like(rows)
-    on_sphere(rows, float(space.radius), table, side, _place(generator), out)
+    on_sphere(rows / space.radius, table, side, _place(generator), out)
+    out *= space.radius
     return torch.from_numpy(out).reshape(centre.shape)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import torch
 
 from identica._check import InputError
+from identica._tensors import Device, as_device
 
-Device = torch.device | str
+__all__ = ["Device", "as_generator"]
 
 
 def as_generator(generator: torch.Generator | int, device: Device = "cpu") -> torch.Generator:
@@ -18,9 +19,9 @@ def as_generator(generator: torch.Generator | int, device: Device = "cpu") -> to
     """
     if isinstance(generator, torch.Generator):
         return generator
-    if isinstance(generator, bool) or not isinstance(generator, int) or generator < 0:
+    if type(generator) is not int or not 0 <= generator < 2**64:
         raise InputError(
-            f"generator must be a torch.Generator or a seed (whole number of at least 0), "
+            f"generator must be a torch.Generator or a seed (whole number of at least 0 and below 2⁶⁴), "
             f"got {generator!r}"
         )
-    return torch.Generator(device).manual_seed(generator)
+    return torch.Generator(as_device("device", device)).manual_seed(generator)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import pairwise
+from types import NoneType
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils import skip_init
 
-from identica._check import InputError, count, positive
+from identica._check import InputError, count, flag, instance, members, positive
 from identica._random import as_generator
+from identica._tensors import points
 from identica.families import Family
 from identica.spaces import Box, Euclidean, Product, Space, Sphere
 
@@ -34,6 +36,7 @@ class MLP(nn.Module):
         self, n_in: int, n_out: int, hidden: Sequence[int] = (128, 128, 128), *, seed: int = 0
     ) -> None:
         super().__init__()
+        hidden = members("hidden", hidden, "a list of widths")
         widths = [count("n_in", n_in), *(count("hidden", h) for h in hidden)]
         widths.append(count("n_out", n_out))
         self.layers = nn.ModuleList(skip_init(nn.Linear, *fan) for fan in pairwise(widths))
@@ -41,6 +44,9 @@ class MLP(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Codes N×n of observations N×m."""
+        first = self.layers[0]
+        assert isinstance(first, nn.Linear)
+        points("x", x, first.in_features)
         for layer in self.layers[:-1]:
             x = nn.functional.leaky_relu(layer(x))
         return self.layers[-1](x)
@@ -80,6 +86,7 @@ class ConvEncoder(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Codes N×n of images."""
+        instance("x", x, Tensor, "a tensor of images")
         if not x.is_floating_point():
             x = x.float() / self.scale
         x = x.unsqueeze(1) if x.ndim == 3 else x
@@ -151,7 +158,9 @@ class SphereHead(Head):
         soften: int | None = None,
     ) -> None:
         super().__init__()
-        self.lr, self.learnable = lr, learnable
+        instance("space", space, Sphere, "a Sphere")
+        self.lr = None if lr is None else positive("lr", lr)
+        self.learnable = flag("learnable", learnable)
         log = torch.tensor(math.log(space.radius))
         self.log_radius = nn.Parameter(log, requires_grad=learnable)
         self.soften = None if soften is None else count("soften", soften)
@@ -189,7 +198,9 @@ class BoxHead(Head):
         lr: float | None = None,
     ) -> None:
         super().__init__()
-        self.lr, self.learnable = lr, learnable
+        instance("space", space, Box, "a Box")
+        self.lr = None if lr is None else positive("lr", lr)
+        self.learnable = flag("learnable", learnable)
         low, high = space.bounds(torch.float32)
         sides = high - low if start is None else torch.full_like(low, positive("start", start))
         self.register_buffer("low", low.clone())
@@ -253,13 +264,17 @@ class ContrastiveModel(nn.Module):
         self, space: Space, conditional: Family, encoder: nn.Module, *, head: Head | None = None
     ) -> None:
         super().__init__()
+        instance("conditional", conditional, Family, "a family such as Laplace(1)")
         conditional.check(space)
+        instance("encoder", encoder, nn.Module, "a module")
+        instance("head", head, (Head, NoneType), "a head such as SphereHead")
         self.space, self.conditional = space, conditional
         self.encoder = encoder
         self.head = make_head(space) if head is None else head
 
     def forward(self, x: Tensor) -> Tensor:
         """Codes N×n of observations."""
+        instance("x", x, Tensor, "a tensor of observations")
         codes = self.encoder(x)
         if codes.shape[-1] != self.space.dim:
             raise InputError(

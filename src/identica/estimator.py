@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from identica import checkpoints, fitting, pairing
-from identica._check import InputError, count
+from identica._check import InputError, as_array, count
 from identica._plain import from_plain, to_plain
 from identica._random import as_generator
 from identica.encoders import ContrastiveModel, initialise
@@ -378,7 +378,7 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def _observations(self, name: str, X: Any, *, reset: bool) -> Array:
         """Rows or images as an array, checked; memory maps stay what they are."""
         if isinstance(X, torch.Tensor):
-            X = X.detach().cpu().numpy()
+            X = np.asarray(as_array(name, X))
         mapped = isinstance(X, np.memmap)
         if isinstance(X, np.ndarray) and X.ndim > 2:
             data = X
@@ -392,8 +392,8 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
                 data = validate_data(
                     self, X, reset=reset, dtype="numeric", ensure_all_finite=not mapped
                 )
-            except ValueError as error:
-                raise InputError(str(error)) from None
+            except (TypeError, ValueError, OverflowError) as error:
+                raise InputError(f"{name}: {error}") from None
         if reset:
             self._shape = tuple(data.shape[1:])
         elif data.shape[1:] != self._shape:
@@ -453,7 +453,7 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
 
 def _is_vector(data: Any) -> bool:
-    return len(data.shape if hasattr(data, "shape") else np.asarray(data).shape) == 1
+    return len(data.shape if hasattr(data, "shape") else as_array("X_pos", data).shape) == 1
 
 
 def _seed(random_state: Any) -> int:

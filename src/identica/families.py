@@ -15,9 +15,23 @@ import torch
 from torch import Tensor
 
 from identica import _draws
-from identica._check import InputError, nonnegative, positive
+from identica._bessel import log_mean_exp_cosine, log_mean_exp_gap, mean_cosine
+from identica._check import InputError, count, instance, nonnegative, positive
 from identica._random import as_generator
+from identica._tensors import alike, floats, points
 from identica.spaces import Box, Euclidean, Product, Space, Sphere
+
+__all__ = [
+    "Family",
+    "GeneralizedNormal",
+    "Joint",
+    "Laplace",
+    "Normal",
+    "Uniform",
+    "VonMisesFisher",
+    "log_mean_exp_cosine",
+    "mean_cosine",
+]
 
 
 class Family(ABC):
@@ -66,31 +80,48 @@ class Family(ABC):
         """
         self.check(space)
         space.check("centre", centre)
-        if z.shape[-1:] != (space.dim,):
-            raise InputError(f"z must have {space.dim} columns, got shape {tuple(z.shape)}")
-        inside = space.contains(z)
+        inside = space.contains(points("z", z, space.dim))
+        alike("z", z, "centre", centre)
         return torch.where(inside, self._log_prob(space, z, centre), -math.inf)
 
     def similarity(self, a: Tensor, b: Tensor) -> Tensor:
         """log p(b | a) up to a constant, shape … for codes of shape …×n (broadcast)."""
+        alike("b", floats("b", b), "a", floats("a", a))
         if self.p is None:
-            return self.precision * (a * b).sum(-1)
-        return -self.precision * _power(a - b, self.p).sum(-1)
+            return self._factor(a) * (a * b).sum(-1)
+        return -self._factor(a) * _power(a - b, self.p).sum(-1)
 
     def pairwise(self, a: Tensor, b: Tensor) -> Tensor:
         """Similarity of every a (A×n) with every b (B×n), shape A×B."""
+        _matrices(a, b)
         if self.p is None:
-            return self.precision * (a @ b.T)
+            return self._factor(a) * (a @ b.T)
         return self.similarity(a[:, None], b[None])
+
+    def _factor(self, codes: Tensor) -> float:
+        """The precision, which must be in the range of the codes' data type."""
+        dtype = codes.dtype
+        if (
+            self.precision
+            and not torch.finfo(dtype).tiny <= self.precision <= torch.finfo(dtype).max
+        ):
+            raise InputError(
+                f"the precision of {self}, {self.precision:g}, exceeds the range of {dtype}"
+            )
+        return self.precision
 
     def check(self, space: Space) -> None:
         """Raise unless the family is defined on the space."""
-        if not isinstance(space, Space):
-            raise InputError(
-                f"space must be a space such as Sphere(3), got a {type(space).__name__}"
-            )
+        instance("space", space, Space, "a space such as Sphere(3)")
         if not self.supports(space):
             raise InputError(f"{self} is not defined on {space}")
+
+
+def _matrices(a: Tensor, b: Tensor) -> None:
+    """Raise unless codes are A×n and B×n."""
+    if floats("a", a).ndim != 2 or floats("b", b).ndim != 2 or a.shape[1] != b.shape[1]:
+        shapes = f"{tuple(a.shape)} and {tuple(b.shape)}"
+        raise InputError(f"a and b must have shapes A×n and B×n, got {shapes}")
 
 
 def _power(difference: Tensor, p: float) -> Tensor:
@@ -125,7 +156,7 @@ class Uniform(Family):
     def _sample(self, space: Space, centre: Tensor, generator: torch.Generator) -> Tensor:
         if isinstance(space, Sphere) and _draws.can_draw(centre):  # normal draws, projected
             around = torch.zeros_like(centre)
-            return _draws.coordinatewise(2.0, 1.0, space, around, generator)
+            return _draws.coordinatewise(2.0, space.radius, space, around, generator)
         size = math.prod(centre.shape[:-1])
         draw = space.sample(size, generator=generator, dtype=centre.dtype, device=centre.device)
         return draw.reshape(centre.shape)
@@ -182,9 +213,7 @@ class VonMisesFisher(Family):
     def _one_minus_cosine(self, centre: Tensor, generator: torch.Generator) -> Tensor:
         """1 − cos∠(z, μ) in float64, shape …×1: small angles keep their digits."""
         m = centre.shape[-1] - 1
-        b = m / (2 * self.kappa + math.sqrt(4 * self.kappa**2 + m**2))
-        x0 = (1 - b) / (1 + b)
-        c = self.kappa * x0 + m * math.log1p(-(x0**2))
+        b = m / (2 * self.kappa + math.hypot(2 * self.kappa, m))
         gap = torch.empty((*centre.shape[:-1], 1), dtype=torch.float64, device=centre.device)
         flat = gap.view(-1)
         todo = torch.arange(len(flat), device=centre.device)
@@ -192,9 +221,10 @@ class VonMisesFisher(Family):
             shape = torch.full((2, len(todo)), m / 2, dtype=torch.float64, device=centre.device)
             first, second = torch._standard_gamma(shape, generator=generator)
             beta = first / (first + second)
-            proposal = 2 * b * beta / (1 - (1 - b) * beta)
-            cosine = 1 - proposal
-            chance = self.kappa * cosine + m * torch.log1p(-x0 * cosine) - c
+            rest = 1 - (1 - b) * beta
+            proposal = 2 * b * beta / rest
+            # Wood's κ(cos − x₀) + m log((1 − x₀ cos)/(1 − x₀²)) with x₀ = (1 − b)/(1 + b)
+            chance = self.kappa * (2 * b / (1 + b) - proposal) + m * ((1 + b) / 2 / rest).log()
             u = torch.rand(len(todo), generator=generator, dtype=torch.float64, device=gap.device)
             accept = u.log() <= chance
             flat[todo[accept]] = proposal[accept]
@@ -203,46 +233,8 @@ class VonMisesFisher(Family):
 
     def _log_prob(self, space: Space, z: Tensor, centre: Tensor) -> Tensor:
         assert isinstance(space, Sphere)
-        cosine = (z * centre).sum(-1) / space.radius**2
-        return self.log_normaliser(space) + self.kappa * cosine
-
-    def log_normaliser(self, space: Sphere) -> float:
-        """log C_n(κ), so that C_n(κ) e^{κ cos} integrates to 1 over the sphere."""
-        return -space.log_volume - log_mean_exp_cosine(space.dim, self.kappa)
-
-
-def log_mean_exp_cosine(dim: int, kappa: float) -> float:
-    """log E e^{κ cos} for a uniform direction, = log[Γ(n/2) (2/κ)^{n/2−1} I_{n/2−1}(κ)].
-
-    >>> round(log_mean_exp_cosine(10, 10.0), 5)
-    3.85221
-    """
-    from scipy.special import ive
-
-    order = dim / 2 - 1
-    scaled = float(ive(order, kappa))
-    if kappa > 0 and scaled > 1e-280:
-        log_bessel = math.log(scaled) + kappa
-        return math.lgamma(dim / 2) + order * math.log(2 / kappa) + log_bessel
-    # small κ for its dimension: the power series Σ_k (κ²/4)^k Γ(n/2) / (k! Γ(k + n/2))
-    total, term, k = 1.0, 1.0, 0
-    while term > 1e-17 * total:
-        k += 1
-        term *= (kappa**2 / 4) / (k * (k - 1 + dim / 2))
-        total += term
-    return math.log(total)
-
-
-def mean_cosine(dim: int, kappa: float) -> float:
-    """E cos∠(z, μ) = I_{n/2}(κ) / I_{n/2−1}(κ) of the von Mises–Fisher distribution.
-
-    >>> round(mean_cosine(10, 1.0), 5)
-    0.09918
-    """
-    from scipy.special import ive
-
-    upper, lower = float(ive(dim / 2, kappa)), float(ive(dim / 2 - 1, kappa))
-    return upper / lower if lower > 1e-280 else kappa / dim
+        gap = ((z - centre) / space.radius).square().sum(-1) / 2  # 1 − cos, with all its digits
+        return -space.log_volume - log_mean_exp_gap(space.dim, self.kappa) - self.kappa * gap
 
 
 class _Coordinatewise(Family):
@@ -267,12 +259,18 @@ class _Coordinatewise(Family):
 
     @property
     def precision(self) -> float:
-        return float(self._lambda**-self._beta)
+        try:
+            return float(self._lambda**-self._beta)
+        except OverflowError:
+            return math.inf
 
     def supports(self, space: Space) -> bool:
         return isinstance(space, (Sphere, Box, Euclidean))
 
     def _sample(self, space: Space, centre: Tensor, generator: torch.Generator) -> Tensor:
+        widest = _draws.reach(self._beta) * (self._lambda if isinstance(space, Euclidean) else 1.0)
+        if not isinstance(space, Box) and widest > torch.finfo(centre.dtype).max:
+            raise InputError(f"draws of {self} exceed the range of {centre.dtype}")
         if _draws.can_draw(centre):
             return _draws.coordinatewise(self._beta, self._lambda, space, centre, generator)
         return self._by_rejection(space, centre, generator)
@@ -284,36 +282,72 @@ class _Coordinatewise(Family):
 
     def _truncated(self, box: Box, centre: Tensor, generator: torch.Generator) -> Tensor:
         """Exact draws within the box: coordinates that fall outside are drawn again."""
-        low, high = (bound.expand_as(centre) for bound in box.bounds(centre.dtype, centre.device))
-        wide = bool((self._lambda > (high - low) / 2).any())
-        draw, todo = torch.empty_like(centre), torch.arange(centre.numel(), device=centre.device)
-        low, high, flat, middle = (t.reshape(-1) for t in (low, high, draw, centre.expand_as(draw)))
+        low, high = (
+            bound.expand_as(centre).reshape(-1) for bound in box.bounds(centre.dtype, centre.device)
+        )
+        middle = box.project(centre).reshape(-1)
+        draw, todo = torch.empty_like(middle), torch.arange(len(middle), device=centre.device)
         while len(todo):
             a, b, c = low[todo], high[todo], middle[todo]
-            if wide:  # hardly any draw of a wide density falls inside: thin a uniform one instead
-                u = torch.rand((2, len(c)), generator=generator, dtype=c.dtype, device=c.device)
-                proposal = torch.lerp(a, b, u[0])
-                accept = u[1].log() <= -((proposal - c).abs() / self._lambda).pow(self._beta)
-            else:
-                proposal = c + self._noise(c, generator)
-                accept = (proposal >= a) & (proposal <= b)
-            flat[todo[accept]] = proposal[accept]
+            proposal = c + self._noise(c, generator)
+            accept = (proposal >= a) & (proposal <= b)
+            reach = torch.maximum(c - a, b - c) / self._lambda
+            wide = 1 - self._beta * reach**self._beta > min(0.5, math.sqrt(self._beta))
+            if wide.any():
+                other, accepted = self._under_tangents(a, b, c, generator)
+                proposal = torch.where(wide, other, proposal)
+                accept = torch.where(wide, accepted, accept)
+            draw[todo[accept]] = proposal[accept]
             todo = todo[~accept]
-        return flat.reshape(centre.shape)
+        return draw.reshape(centre.shape)
+
+    def _under_tangents(
+        self, a: Tensor, b: Tensor, c: Tensor, generator: torch.Generator
+    ) -> tuple[Tensor, Tensor]:
+        """Proposals where little of the density lies within [a, b], and which of them to accept; see
+        `identica._draws`."""
+        beta = self._beta
+        sides = torch.stack([c - a, b - c])
+        weight = (sides / self._lambda) ** beta
+        slope = 1 - beta * weight
+        area = sides * (-weight).exp() / slope
+        u = torch.rand((3, len(c)), generator=generator, dtype=c.dtype, device=c.device)
+        left = u[0] * area.sum(0) < area[0]
+        length, slope = torch.where(left, sides[0], sides[1]), torch.where(left, slope[0], slope[1])
+        down = -torch.log1p(-u[1]) / slope
+        lost = (1 - slope) / beta * (torch.expm1(-beta * down) + beta * down)
+        size = length * (-down).exp()
+        return torch.where(left, c - size, c + size), u[2] < (-lost).exp()
 
     def _log_prob(self, space: Space, z: Tensor, centre: Tensor) -> Tensor:
         if isinstance(space, Sphere):
             raise InputError(f"log_prob of {self} projected on {space} has no closed form")
         beta, width = self._beta, self._lambda
+        z, centre, dtype = z.double(), centre.double(), z.dtype
         log_density = -_power((z - centre) / width, beta)
-        log_density = log_density - math.log(2 * width) - math.lgamma(1 + 1 / beta)
         if isinstance(space, Box):
-            low, high = space.bounds(centre.dtype, centre.device)
-            order = torch.as_tensor(1 / beta, dtype=centre.dtype, device=centre.device)
-            below = torch.special.gammainc(order, ((centre - low) / width).clamp(min=0).pow(beta))
-            above = torch.special.gammainc(order, ((high - centre) / width).clamp(min=0).pow(beta))
-            log_density = log_density - ((below + above) / 2).log()
-        return log_density.sum(-1)
+            low, high = space.bounds(device=centre.device)
+            sides = torch.stack([centre - low, high - centre]).clamp(min=0)
+            log_density = log_density - self._mass(sides).sum(0).log()
+        else:
+            log_density = log_density - math.log(2) - math.log(width) - math.lgamma(1 + 1 / beta)
+        return log_density.sum(-1).to(dtype)
+
+    def _mass(self, sides: Tensor) -> Tensor:
+        """∫₀ˢ e^{−(t/λ)^β} dt for each s, by the incomplete gamma function, or by its series
+        s·e^{−w} Σ_k w^k/(a + 1)_k, w = (s/λ)^β, a = 1/β, where that is small."""
+        a = 1 / self._beta
+        weight = (sides / self._lambda) ** self._beta
+        share = torch.special.gammainc(torch.full_like(weight, a), weight)
+        small = (weight < 1) | (share < 1e-200)
+        log_all = math.log(self._lambda) + math.lgamma(1 + a)
+        x = torch.where(small, weight, 0.0)
+        term, total, k = torch.ones_like(x), torch.ones_like(x), 0
+        while bool((term > 1e-17 * total).any()):
+            k += 1
+            term = term * x / (a + k)
+            total = total + term
+        return torch.where(small, sides * (-x).exp() * total, (log_all + share.log()).exp())
 
 
 @dataclass(frozen=True)
@@ -338,10 +372,6 @@ class Normal(_Coordinatewise):
     @property
     def _lambda(self) -> float:
         return self.std * math.sqrt(2)
-
-    @property
-    def precision(self) -> float:
-        return 1 / (2 * self.std**2)
 
     def _noise(self, like: Tensor, generator: torch.Generator) -> Tensor:
         draw = torch.randn(like.shape, generator=generator, dtype=like.dtype, device=like.device)
@@ -393,9 +423,11 @@ class GeneralizedNormal(_Coordinatewise):
         return self.scale
 
     def _noise(self, like: Tensor, generator: torch.Generator) -> Tensor:
-        order = torch.full_like(like, 1 / self.shape)
+        # Γ(1 + a)^a·U is Γ(a)^a in law, without the draws of Γ(a) that vanish for small a = 1/β
+        order = torch.full_like(like, 1 + 1 / self.shape)
         size = torch._standard_gamma(order, generator=generator).pow(1 / self.shape)
-        return self.scale * size * _signs(like, generator)
+        share = torch.rand(like.shape, generator=generator, dtype=like.dtype, device=like.device)
+        return self.scale * size * share * _signs(like, generator)
 
 
 def _signs(like: Tensor, generator: torch.Generator) -> Tensor:
@@ -421,6 +453,7 @@ class Joint(Family):
         for part in parts:
             if not (isinstance(part, tuple) and len(part) == 2 and isinstance(part[0], Family)):
                 raise InputError(f"parts must be pairs (family, coordinates), got {part!r}")
+            count("coordinates", part[1])
         if not parts:
             raise InputError("parts must hold at least one pair (family, coordinates)")
         object.__setattr__(self, "parts", parts)
@@ -445,7 +478,8 @@ class Joint(Family):
 
     def split(self, codes: Tensor) -> tuple[Tensor, ...]:
         """The codes (…×n) of each part."""
-        return codes.split([n for _, n in self.parts], dim=-1)
+        sizes = [n for _, n in self.parts]
+        return points("codes", codes, sum(sizes)).split(sizes, dim=-1)
 
     def _sample(self, space: Space, centre: Tensor, generator: torch.Generator) -> Tensor:
         assert isinstance(space, Product)
@@ -462,5 +496,6 @@ class Joint(Family):
         return torch.stack([f.similarity(x, y) for (f, _), x, y in split]).sum(0)
 
     def pairwise(self, a: Tensor, b: Tensor) -> Tensor:
+        _matrices(a, b)
         split = zip(self.parts, self.split(a), self.split(b), strict=True)
         return torch.stack([f.pairwise(x, y) for (f, _), x, y in split]).sum(0)

@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from identica._check import InputError
+from identica._check import InputError, function
 from identica._random import Device, as_generator
 from identica.encoders import MLP, BoxHead, ContrastiveModel, ConvEncoder, Head, make_head
 from identica.families import Family, Joint
@@ -125,6 +125,7 @@ def make_encoder(shape: Shape, n: int | None, network: Network = None, *, seed: 
             raise InputError("n_components must be given for images")
         n = shape[0]
     if network is not None:
+        function("network", network)
         made = network(shape, n)
         if not isinstance(made, nn.Module):
             raise InputError(f"network must return a module, got {type(made).__name__}")

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from identica._check import InputError, count, positive
+from identica._tensors import points
 
 
 class Mixing(nn.Module, ABC):
@@ -22,8 +23,7 @@ class Mixing(nn.Module, ABC):
         """The z (N×n) with g(z) = x (N×m); for x off the image of g, some z nearby."""
 
     def _check(self, name: str, values: Tensor, columns: int) -> None:
-        if values.shape[-1:] != (columns,):
-            raise InputError(f"{name} must have {columns} columns, got shape {tuple(values.shape)}")
+        points(name, values, columns)
 
 
 class InvertibleMLP(Mixing):
@@ -141,6 +141,7 @@ class CouplingFlow(Mixing):
             raise InputError(f"observed must be at least dim={dim} for an injective map")
         self.layers, self.strength = count("layers", layers), positive("strength", strength)
         rng = np.random.default_rng(seed)
+        count("hidden", hidden)
         keep, change = dim - dim // 2, dim // 2
         for layer in range(layers):
             weights = {

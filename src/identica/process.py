@@ -7,8 +7,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from identica._check import InputError, count
+from identica._check import InputError, count, instance
 from identica._random import Device, as_generator
+from identica._tensors import float_type, floats
 from identica.families import Family, Uniform
 from identica.mixing import Mixing
 from identica.spaces import Space
@@ -75,13 +76,15 @@ class GenerativeProcess:
         *,
         centre: Tensor | None = None,
     ) -> None:
-        marginal.check(space)
-        conditional.check(space)
+        for name, family in (("marginal", marginal), ("conditional", conditional)):
+            instance(name, family, Family, "a family such as Uniform()")
+            family.check(space)
+        instance("mixing", mixing, Mixing, "a mixing such as InvertibleMLP(3, seed=0)")
         if mixing.dim != space.dim:
             raise InputError(f"mixing must take {space.dim} latents, got one for {mixing.dim}")
         self.space, self.marginal, self.conditional = space, marginal, conditional
         self.mixing = mixing
-        self.centre = space.origin if centre is None else torch.as_tensor(centre)
+        self.centre = space.origin if centre is None else floats("centre", centre)
         if self.centre.ndim != 1:
             raise InputError(f"centre must have shape {space.dim}, got {tuple(self.centre.shape)}")
         space.check("centre", self.centre)
@@ -101,14 +104,14 @@ class GenerativeProcess:
     ) -> Tensor:
         """`size` draws of p(z), N×n."""
         source = as_generator(generator, device)
-        centre = self.centre.to(dtype=dtype, device=device).expand(
+        centre = self.centre.to(dtype=float_type("dtype", dtype), device=device).expand(
             count("size", size), self.space.dim
         )
         return self.marginal._sample(self.space, centre, source)
 
     def positives(self, z: Tensor, *, generator: torch.Generator | int) -> Tensor:
         """One draw of p(z̃ | z) for each z (N×n)."""
-        return self.conditional._sample(self.space, z, as_generator(generator, z.device))
+        return self.conditional.sample(self.space, z, generator=generator)
 
     @torch.no_grad()
     def sample(
@@ -122,7 +125,7 @@ class GenerativeProcess:
         """`size` pairs. The mixing must be on `device`."""
         source = as_generator(generator, device)
         z = self.latents(size, generator=source, dtype=dtype, device=device)
-        z_pos = self.positives(z, generator=source)
+        z_pos = self.conditional._sample(self.space, z, source)
         return Pairs(z, z_pos, self.mixing(z), self.mixing(z_pos))
 
     @torch.no_grad()

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from identica._check import InputError, count, finite, positive
+from identica._check import InputError, count, finite, nonnegative, positive
 from identica._random import Device, as_generator
+from identica._tensors import as_device, float_type, points
 
 
 class Space(ABC):
@@ -47,21 +48,13 @@ class Space(ABC):
     def origin(self) -> Tensor:
         """The point at which marginals are centred unless told otherwise, shape n, float64."""
 
+    @abstractmethod
     def contains(self, z: Tensor, tolerance: float = 1e-4) -> Tensor:
-        """Whether each z (…×n) lies in the space, up to rounding, shape …."""
-        return self.distance(z) <= tolerance * max(1.0, self.extent)
-
-    @property
-    def extent(self) -> float:
-        """The size that tolerances are relative to."""
-        return 1.0
+        """Whether each z (…×n) lies in the space, up to a share of its size, shape …."""
 
     def check(self, name: str, z: Tensor) -> None:
         """Raise unless z is a finite …×n tensor of points of the space."""
-        if z.shape[-1:] != (self.dim,):
-            raise InputError(
-                f"{name} must have {self.dim} columns to lie in {self}, got shape {tuple(z.shape)}"
-            )
+        points(name, z, self.dim)
         if not torch.isfinite(z).all():
             raise InputError(f"{name} must be finite, got NaN or infinity")
         outside = int((~self.contains(z)).sum())
@@ -94,15 +87,28 @@ class Sphere(Space):
         dtype: torch.dtype = torch.float32,
         device: Device = "cpu",
     ) -> Tensor:
-        source = as_generator(generator, device)
+        limits = torch.finfo(float_type("dtype", dtype))
+        if not limits.tiny <= self.radius <= limits.max:
+            raise InputError(f"{self} exceeds the range of {dtype}")
+        source, size = as_generator(generator, device), count("size", size, at_least=0)
         return self.project(
             torch.randn(size, self.dim, generator=source, dtype=dtype, device=device)
         )
 
     def distance(self, z: Tensor) -> Tensor:
-        return (z.norm(dim=-1) - self.radius).abs()
+        return ((points("z", z, self.dim) / self.radius).norm(dim=-1) - 1).abs() * self.radius
+
+    def contains(self, z: Tensor, tolerance: float = 1e-4) -> Tensor:
+        slack = max(
+            nonnegative("tolerance", tolerance), 4 * torch.finfo(points("z", z, self.dim).dtype).eps
+        )
+        return ((z / self.radius).norm(dim=-1) - 1).abs() <= slack
 
     def project(self, z: Tensor) -> Tensor:
+        # in units of a power of two near the largest entry: no square overflows or vanishes
+        largest = points("z", z, self.dim).detach().abs().amax(dim=-1, keepdim=True)
+        unit = torch.where(largest > 0, largest, 1.0).log2().floor().exp2()
+        z = torch.where(largest > 0, z / unit, self.origin.sign().to(z))  # all are near to 0
         return torch.nn.functional.normalize(z, dim=-1) * self.radius
 
     @property
@@ -117,10 +123,6 @@ class Sphere(Space):
         pole = torch.zeros(self.dim, dtype=torch.float64)
         pole[0] = self.radius
         return pole
-
-    @property
-    def extent(self) -> float:
-        return self.radius
 
 
 @dataclass(frozen=True)
@@ -150,8 +152,11 @@ class Box(Space):
                 object.__setattr__(self, name, tuple(finite(name, b) for b in bound))
             else:
                 finite(name, bound)
-        if not (self.bounds()[0] < self.bounds()[1]).all():
-            raise InputError(f"low must be below high, got low={self.low}, high={self.high}")
+        low, high = self.bounds()
+        if not (low < high).all() or not torch.isfinite(high - low).all():
+            raise InputError(
+                f"low must be below high by a finite width, got low={self.low}, high={self.high}"
+            )
 
     def bounds(
         self, dtype: torch.dtype = torch.float64, device: Device = "cpu"
@@ -169,17 +174,25 @@ class Box(Space):
         dtype: torch.dtype = torch.float32,
         device: Device = "cpu",
     ) -> Tensor:
-        low, high = self.bounds(dtype, device)
-        source = as_generator(generator, device)
+        low, high = self.bounds(float_type("dtype", dtype), as_device("device", device))
+        if not ((low < high) & torch.isfinite(high - low)).all():
+            raise InputError(f"{self} exceeds the range or the digits of {dtype}")
+        source, size = as_generator(generator, device), count("size", size, at_least=0)
         unit = torch.rand(size, self.dim, generator=source, dtype=dtype, device=device)
         return torch.lerp(low, high, unit)
 
     def distance(self, z: Tensor) -> Tensor:
-        low, high = self.bounds(z.dtype, z.device)
+        low, high = self.bounds(points("z", z, self.dim).dtype, z.device)
         return torch.maximum(low - z, z - high).clamp(min=0).amax(dim=-1)
 
+    def contains(self, z: Tensor, tolerance: float = 1e-4) -> Tensor:
+        low, high = self.bounds(device=points("z", z, self.dim).device)
+        rounding = 4 * torch.finfo(z.dtype).eps * torch.maximum(low.abs(), high.abs())
+        slack = nonnegative("tolerance", tolerance) * (high - low) + rounding
+        return ((z >= low - slack) & (z <= high + slack)).all(dim=-1)
+
     def project(self, z: Tensor) -> Tensor:
-        low, high = self.bounds(z.dtype, z.device)
+        low, high = self.bounds(points("z", z, self.dim).dtype, z.device)
         return torch.minimum(torch.maximum(z, low), high)
 
     @property
@@ -191,12 +204,7 @@ class Box(Space):
     def origin(self) -> Tensor:
         """The middle of the box."""
         low, high = self.bounds()
-        return (low + high) / 2
-
-    @property
-    def extent(self) -> float:
-        low, high = self.bounds()
-        return float(torch.maximum(low.abs(), high.abs()).max())
+        return low + (high - low) / 2
 
 
 @dataclass(frozen=True)
@@ -219,10 +227,13 @@ class Euclidean(Space):
         raise InputError(f"{self} has no uniform distribution: choose a Box, or another marginal")
 
     def distance(self, z: Tensor) -> Tensor:
-        return z.new_zeros(z.shape[:-1])
+        return points("z", z, self.dim).new_zeros(z.shape[:-1])
+
+    def contains(self, z: Tensor, tolerance: float = 1e-4) -> Tensor:
+        return torch.isfinite(points("z", z, self.dim)).all(dim=-1)
 
     def project(self, z: Tensor) -> Tensor:
-        return z
+        return points("z", z, self.dim)
 
     @property
     def log_volume(self) -> float:
@@ -258,7 +269,7 @@ class Product(Space):
 
     def split(self, z: Tensor) -> tuple[Tensor, ...]:
         """The parts of each point z (…×n)."""
-        return z.split([space.dim for space in self.spaces], dim=-1)
+        return points("z", z, self.dim).split([space.dim for space in self.spaces], dim=-1)
 
     def sample(
         self,
@@ -279,6 +290,10 @@ class Product(Space):
         parts = zip(self.spaces, self.split(z), strict=True)
         return torch.stack([space.distance(part) for space, part in parts]).amax(dim=0)
 
+    def contains(self, z: Tensor, tolerance: float = 1e-4) -> Tensor:
+        parts = zip(self.spaces, self.split(z), strict=True)
+        return torch.stack([space.contains(part, tolerance) for space, part in parts]).all(dim=0)
+
     def project(self, z: Tensor) -> Tensor:
         parts = zip(self.spaces, self.split(z), strict=True)
         return torch.cat([space.project(part) for space, part in parts], dim=-1)
@@ -290,7 +305,3 @@ class Product(Space):
     @property
     def origin(self) -> Tensor:
         return torch.cat([space.origin for space in self.spaces])
-
-    @property
-    def extent(self) -> float:
-        return max(space.extent for space in self.spaces)

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from identica._check import InputError, as_matrix, count, nonnegative, same_rows
+from identica._check import InputError, as_matrix, count, instance, nonnegative, positive, same_rows
 from identica._random import as_generator
 from identica.encoders import ContrastiveModel, EuclideanHead
 from identica.families import (
@@ -84,6 +84,9 @@ def guarantee(
     Not guaranteed:
       - the conditional has concentration κ = 10, but the model implies κ = 1 (κ·radius²/τ); ...
     """
+    instance("process", process, GenerativeProcess, "a GenerativeProcess")
+    instance("model", model, ContrastiveModel, "a ContrastiveModel")
+    tau = None if tau is None else positive("tau", tau)
     truth, assumed = process.conditional, model.conditional
     free = tau is None or model.head.learnable
     violations = [

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import NoneType
 from typing import Any, Protocol
 
 import torch
@@ -16,7 +17,16 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from identica import checkpoints, distributed
-from identica._check import InputError, count, nonnegative, one_of, positive
+from identica._check import (
+    InputError,
+    as_path,
+    count,
+    function,
+    instance,
+    nonnegative,
+    one_of,
+    positive,
+)
 from identica._files import make_folder, write_text
 from identica._random import as_generator
 from identica.encoders import Head
@@ -167,10 +177,15 @@ def train(
     >>> sorted(history.last)
     ['loss', 'lr', 'seconds', 'step']
     """
+    instance("objective", objective, nn.Module, "a module")
+    instance("training", training, (Training, NoneType), "a Training")
+    for name, called in (("sample", sample), ("score", score), ("tick", tick)):
+        if name == "sample" or called is not None:
+            function(name, called)
     training = training or Training()
     optimizer = make_optimizer(objective, training)
     generator = as_generator(seed, _device(objective))
-    folder = None if out is None else make_folder("out", Path(out))
+    folder = None if out is None else make_folder("out", as_path("out", out))
     history, start, seconds = History(), 0, 0.0
     if folder and (state := distributed.from_first(lambda: _read_state(folder))) is not None:
         start, seconds = _restore(state, objective, optimizer, generator, training, folder)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from identica._check import InputError, count, finite, positive
+from identica._check import InputError, count, finite, flag, positive
+from identica._tensors import floats
 from identica.distributed import gather
 from identica.families import GeneralizedNormal
 from identica.losses._negatives import mean_log_sum_exp
-from identica.losses.infonce import check_codes, window
+from identica.losses.infonce import check_codes, start_and_steps, window
 
 
 class AlignUniform(nn.Module):
@@ -46,7 +47,7 @@ class AlignUniform(nn.Module):
             raise InputError(f"alpha must lie between 0 and 1, got {alpha!r}")
         self.anneal = anneal
         if anneal is not None:
-            start, steps = anneal
+            start, steps = start_and_steps(anneal)
             if not (0 <= finite("anneal", start) < 1 and alpha < 1):
                 raise InputError(
                     f"anneal must start from below 1 to an alpha below 1, got {start!r}"
@@ -55,14 +56,14 @@ class AlignUniform(nn.Module):
             self.register_buffer("calls", torch.tensor(0))
         self.alpha, self.p = float(alpha), positive("p", p)
         self.conditional = GeneralizedNormal(self.p)
-        self.self_negative = bool(self_negative)
+        self.self_negative = flag("self_negative", self_negative)
 
     def extra_repr(self) -> str:
         return f"{self.alpha}, p={self.p}, self_negative={self.self_negative}"
 
     def forward(self, h: Tensor, h_pos: Tensor) -> Tensor:
         """The loss (a scalar) of anchors h and positives h_pos, both N×n."""
-        check_codes(h, h_pos)
+        check_codes(floats("h", h), floats("h_pos", h_pos))
         alpha = self._alpha()
         keys, offset = gather(h) if self.training else (h, 0)
         first, number = window(len(keys), self.self_negative, None)

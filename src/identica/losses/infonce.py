@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from identica._check import InputError, count, one_of, positive
+from identica._check import InputError, count, flag, members, one_of, positive
+from identica._tensors import floats
 from identica.distributed import gather
 from identica.families import Family
 from identica.losses._negatives import mean_log_sum_exp
@@ -72,26 +74,26 @@ class InfoNCE(nn.Module):
             raise InputError(
                 f"conditional must be a family such as Laplace(1), got {conditional!r}"
             )
-        self.conditional, self.self_negative = conditional, bool(self_negative)
+        self.conditional, self.self_negative = conditional, flag("self_negative", self_negative)
         self.negatives = None if negatives is None else count("negatives", negatives)
         self.effective_negatives = (
             None
             if effective_negatives is None
             else count("effective_negatives", effective_negatives, at_least=2)
         )
-        self.positive_in_denominator = bool(positive_in_denominator)
+        self.positive_in_denominator = flag("positive_in_denominator", positive_in_denominator)
         self.against = one_of("against", against, ["anchor", "positive"])
-        self.symmetric = bool(symmetric)
+        self.symmetric = flag("symmetric", symmetric)
         self.apart = count("apart", apart)
         if self.apart > 1 and self.self_negative:
             raise InputError("apart leaves the anchor itself out, so self_negative must be False")
         log_tau = torch.tensor(math.log(positive("tau", tau)), dtype=torch.float64)
-        self.log_tau = nn.Parameter(log_tau, requires_grad=learn_tau)
+        self.log_tau = nn.Parameter(log_tau, requires_grad=flag("learn_tau", learn_tau))
         self.anneal = anneal
         if anneal is not None:
             if learn_tau:
                 raise InputError("anneal sets the temperature, so learn_tau must be False")
-            start, steps = anneal
+            start, steps = start_and_steps(anneal)
             self.log_rise = float(log_tau) - math.log(positive("anneal", start))
             self.log_end, self.rise_steps = float(log_tau), count("anneal", steps)
             self.log_tau.data -= self.log_rise
@@ -139,6 +141,9 @@ class InfoNCE(nn.Module):
         With K positives for each anchor (h_pos of shape N×K×n) it is the mean over them; the
         positive must then stay out of the denominator.
         """
+        floats("h", h)
+        if floats("h_pos", h_pos).ndim not in (2, 3):
+            raise InputError(f"h_pos must have shape N×n or N×K×n, got {tuple(h_pos.shape)}")
         if self.anneal is not None and self.training:
             self._warm()
         alone = not self.positive_in_denominator and not self.symmetric
@@ -196,6 +201,14 @@ def window(
             f"negatives must be at most {available} for a batch of {batch}, got {negatives}"
         )
     return first, available if negatives is None else negatives
+
+
+def start_and_steps(anneal: Any) -> tuple[Any, Any]:
+    """The two members of `anneal`."""
+    both = members("anneal", anneal, "(start, steps)")
+    if len(both) != 2:
+        raise InputError(f"anneal must be (start, steps), got {len(both)} members")
+    return both[0], both[1]
 
 
 def check_codes(h: Tensor, h_pos: Tensor) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from identica._check import InputError, as_matrix, one_of
+from identica._check import InputError, as_matrix, instance, one_of
 from identica.metrics._columns import Matrix, is_constant
 from identica.metrics.linear_r2 import linear_r2_per_factor
 from identica.metrics.mcc import mcc
@@ -38,6 +38,7 @@ def agreement(codes: Sequence[Any], up_to: str = "affine") -> float:
     1.0
     """
     one_of("up_to", up_to, _SCORES)
+    instance("codes", codes, (Sequence, np.ndarray), "a list of codes")
     matrices = [as_matrix(f"codes[{i}]", code, rows=4) for i, code in enumerate(codes)]
     if len(matrices) < 2:
         raise InputError(f"codes must hold at least 2 codes to compare, got {len(matrices)}")

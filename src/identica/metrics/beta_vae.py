@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from identica._check import count
+from identica._check import as_rng, count
 from identica.metrics._columns import Matrix, centre_and_scale
 from identica.metrics.sampling import Sampler, batches
 
@@ -50,13 +50,14 @@ def beta_vae(
     from sklearn.linear_model import LogisticRegression
 
     count("pairs", pairs)
-    rng = np.random.default_rng(random_state)
-    factors = rng.integers(count("n_factors", n_factors, at_least=2), size=train + test)
-    points = _features(sampler, factors, pairs, rng, progress)
-    centre, scale = centre_and_scale(points[: count("train", train)])
-    points = (points - centre) / scale
-    classifier = LogisticRegression(max_iter=1000).fit(points[:train], factors[:train])
-    return float(classifier.score(points[train:], factors[train:]))
+    rng = as_rng("random_state", random_state)
+    points = count("train", train) + count("test", test)
+    factors = rng.integers(count("n_factors", n_factors, at_least=2), size=points)
+    features = _features(sampler, factors, pairs, rng, progress)
+    centre, scale = centre_and_scale(features[:train])
+    features = (features - centre) / scale
+    classifier = LogisticRegression(max_iter=1000).fit(features[:train], factors[:train])
+    return float(classifier.score(features[train:], factors[train:]))
 
 
 def _features(

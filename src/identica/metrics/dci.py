@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from identica._check import as_rng
 from identica.metrics._columns import Matrix
 from identica.metrics._factors import fitted_labels, shuffled_split, typed
 from identica.metrics._information import BINS, information, is_informative
@@ -66,7 +67,7 @@ def dci(
     from tqdm import tqdm
 
     values, codes, discrete = typed(z, h, factors)
-    rng = np.random.default_rng(random_state)
+    rng = as_rng("random_state", random_state)
     order, train = shuffled_split(len(codes), rng)
     codes = codes[order]
     fit = [partial(_fit_values, codes, values[order, j], train) for j in range(len(discrete))]

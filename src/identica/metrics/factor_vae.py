@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from identica._check import as_matrix, count, nonnegative
+from identica._check import InputError, as_matrix, as_rng, count, nonnegative
 from identica.metrics._columns import Matrix, is_constant
 from identica.metrics.sampling import Sampler, batches
 
@@ -55,12 +55,14 @@ def factor_vae(
     1.0
     """
     table = as_matrix("codes", codes)
+    largest = float(np.abs(table).max()) or 1.0  # no square of codes in this unit overflows
+    table = table / largest
     variances = table.var(axis=0, ddof=1)
     share = nonnegative("pruned_variance", pruned_variance)
     active = ~is_constant(table) & (variances >= share * variances.max())
     if not active.any():
         return 0.0
-    rng = np.random.default_rng(random_state)
+    rng = as_rng("random_state", random_state)
     groups = count("train", train) + count("test", test)
     factors = rng.integers(count("n_factors", n_factors, at_least=2), size=groups)
     within, means = np.empty((2, groups, int(active.sum())))
@@ -68,7 +70,12 @@ def factor_vae(
         sampler, factors, 1, count("size", size, at_least=2), rng, "FactorVAE", progress
     )
     for places, found in drawn:
-        group = found[:, 0][:, :, active]
+        if found.shape[-1] != len(active):
+            width = found.shape[-1]
+            raise InputError(
+                f"codes must have the {width} columns of the sampler, got {len(active)}"
+            )
+        group = found[:, 0][:, :, active] / largest
         within[places], means[places] = group.var(axis=1, ddof=1), group.mean(axis=1)
     used = _is_stilled(factors[:train], within[:train], means[:train], size)
     stillest = np.where(used, within / variances[active], np.inf).argmin(axis=1)

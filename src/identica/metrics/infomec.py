@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from identica._check import as_rng
 from identica.metrics._columns import Matrix, standardised
 from identica.metrics._factors import discrete_columns, typed
 from identica.metrics._information import BINS, Labels, counted, is_informative, labelled
@@ -68,7 +69,7 @@ def infomec(
     is_label = discrete_columns("h", h, matrix, "codes", codes)
     found = counted(labelled(values, discrete, BINS), labelled(matrix, is_label, BINS))
     labels, entropies = found.factors, found.entropies
-    rng = np.random.default_rng(random_state)
+    rng = as_rng("random_state", random_state)
     information = found.mutual / entropies[:, None]
     explicitness = np.empty(len(entropies))
     informative = is_informative(found)

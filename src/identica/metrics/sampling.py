@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from identica._check import InputError
+from identica._check import InputError, as_floats, function
 from identica.metrics._columns import Matrix
 from identica.metrics._factors import labels_of, typed
 
@@ -72,6 +72,7 @@ def batches(
     """
     from tqdm import tqdm
 
+    function("sampler", sampler)
     step = max(1, _CODES_AT_ONCE // (groups * size))
     with tqdm(total=len(factors), desc=label, disable=not progress) as bar:
         for factor in np.unique(factors):
@@ -87,9 +88,7 @@ def _drawn(
     sampler: Sampler, factor: int, groups: int, size: int, rng: np.random.Generator
 ) -> Matrix:
     drawn = sampler(factor, groups, size, rng)
-    if hasattr(drawn, "detach"):
-        drawn = drawn.detach().cpu()
-    codes = np.asarray(drawn, dtype=np.float64)
+    codes = as_floats("sampler", drawn)
     if codes.ndim != 3 or codes.shape[:2] != (groups, size):
         raise InputError(
             f"sampler must give codes of shape groups×size×k, here {groups}×{size}×k, "

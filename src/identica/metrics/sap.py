@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from identica._check import as_rng
 from identica.metrics._columns import standardised
 from identica.metrics._factors import fitted_labels, shuffled_split, typed
 from identica.metrics.mcc import correlation_matrix
@@ -54,7 +55,7 @@ def sap(
     values, codes, discrete = typed(z, h, factors)
     if codes.shape[1] == 1:
         codes = np.c_[codes, np.zeros(len(codes))]
-    order, train = shuffled_split(len(codes), np.random.default_rng(random_state))
+    order, train = shuffled_split(len(codes), as_rng("random_state", random_state))
     scores = correlation_matrix(values, codes) ** 2
     codes = standardised(codes)[order]
     for j in tqdm(

@@ -7,10 +7,11 @@ from collections.abc import Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import NoneType
 from typing import Any, NamedTuple, TextIO
 
 from identica import distributed, runs
-from identica._check import InputError
+from identica._check import InputError, as_path, instance
 from identica._files import write_json, write_text
 from identica.studies import engine as engines
 from identica.studies import table, work
@@ -73,8 +74,8 @@ def reproduce(
         out: folder of the study, identica-STUDY by default.
         stream: where progress goes, stderr by default.
     """
-    study = find(study) if isinstance(study, str) else study
-    folder = default_folder(study) if out is None else out
+    study = study if isinstance(study, Study) else find(study)
+    folder = default_folder(study) if out is None else as_path("out", out)
     rank, size = distributed.group()
     if size > 1 and (workers is not None or engine != "local"):
         raise InputError(
@@ -159,6 +160,8 @@ def report(folder: Path, study: Study[Any] | None = None) -> str:
     """Make table.json, table.md and report.html anew from the run folders; the table as text."""
     from identica.report.study import write_study_page
 
+    folder = as_path("folder", folder)
+    instance("study", study, (Study, NoneType), "a Study")
     if study is None:
         study = find(table.registered(folder)[0])
     entries = table.collect(folder, study)

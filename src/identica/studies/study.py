@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from identica._check import InputError, count
+from identica._check import InputError, count, members
 from identica.runs import run_name
 
 
@@ -174,16 +174,16 @@ class Study(ABC, Generic[R]):
     def select(self, rows: Iterable[int] | None) -> list[R]:
         """The rows with the given numbers, all by default."""
         known = {row.row: row for row in self.rows}
-        wanted = list(known) if rows is None else list(dict.fromkeys(rows))
+        wanted = list(known) if rows is None else members("rows", rows, "a list of numbers")
         if not wanted:
             raise InputError("rows must name at least one row")
         for number in wanted:
-            if number not in known:
+            if not isinstance(number, int) or number not in known:
                 raise InputError(
                     f"rows must lie between {min(known)} and {max(known)} for {self.name}, "
                     f"got {number}"
                 )
-        return [known[number] for number in wanted]
+        return [known[number] for number in dict.fromkeys(wanted)]
 
 
 def numbers(name: str, text: str) -> list[int]:
@@ -206,7 +206,8 @@ def numbers(name: str, text: str) -> list[int]:
 
 def check_seeds(seeds: Iterable[int]) -> list[int]:
     """The seeds, each once."""
-    found = list(dict.fromkeys(count("seeds", seed, at_least=0) for seed in seeds))
+    listed = members("seeds", seeds, "a list of numbers")
+    found = list(dict.fromkeys(count("seeds", seed, at_least=0) for seed in listed))
     if not found:
         raise InputError("seeds must name at least one seed")
     return found

@@ -1,0 +1,61 @@
+"""Checks of tensors, data types and devices that a caller hands in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from identica._check import InputError, kind_of
+
+Device = torch.device | str
+
+FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+
+
+def floats(name: str, value: Any) -> Tensor:
+    """A tensor of floats with values, unlike those on the meta device."""
+    if not isinstance(value, Tensor) or value.dtype not in FLOATS or value.is_meta:
+        raise InputError(f"{name} must be a tensor of floats, got {kind_of(value)}")
+    return value
+
+
+def points(name: str, value: Any, columns: int) -> Tensor:
+    """A …×n tensor of floats."""
+    if floats(name, value).shape[-1:] != (columns,):
+        raise InputError(f"{name} must have {columns} columns, got shape {tuple(value.shape)}")
+    return value
+
+
+def float_type(name: str, value: Any) -> torch.dtype:
+    """A data type of floats."""
+    if not isinstance(value, torch.dtype) or value not in FLOATS:
+        raise InputError(
+            f"{name} must be a data type of floats such as torch.float32, got {value!r}"
+        )
+    return value
+
+
+def as_device(name: str, value: Any) -> torch.device:
+    """A device that is at hand."""
+    try:
+        device = torch.device(value)
+        torch.empty(0, device=device)
+    except (RuntimeError, TypeError, ValueError, AssertionError) as error:
+        why = str(error).splitlines()[0]
+        raise InputError(f"{name} must be a device of torch that is at hand: {why}") from None
+    if device.type == "meta":
+        raise InputError(f"{name} must be a device that holds values, got {value!r}")
+    return device
+
+
+def alike(name: str, value: Tensor, other_name: str, other: Tensor) -> None:
+    """Raise unless two tensors broadcast."""
+    try:
+        torch.broadcast_shapes(value.shape, other.shape)
+    except RuntimeError:
+        raise InputError(
+            f"{name} must have the shape of {other_name}, {tuple(other.shape)}, or broadcast with it; "
+            f"got {tuple(value.shape)}"
+        ) from None

@@ -1,0 +1,1 @@
+"""Is it right? Checks that are too long for the tests."""

@@ -1,0 +1,265 @@
+"""Calls of the public interface that work, small enough to be repeated hundreds of times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache
+from io import StringIO
+from pathlib import Path
+from typing import Any, NamedTuple
+from unittest import mock
+
+import numpy as np
+import torch
+
+import identica as ii
+from identica import metrics, studies
+from identica.datasets import dsprites, threedident
+
+
+class Base(NamedTuple):
+    """A call that works: its name, what is called, and its arguments."""
+
+    name: str
+    call: Callable[..., Any]
+    arguments: dict[str, Any]
+
+
+@cache
+def factors() -> np.ndarray:
+    return np.random.default_rng(0).normal(size=(60, 3))
+
+
+@cache
+def labels() -> np.ndarray:
+    return np.random.default_rng(0).integers(0, 3, size=(60, 3))
+
+
+def process(scale: float = 0.1) -> ii.GenerativeProcess:
+    mixing = ii.InvertibleMLP(3, seed=0, draws=10)
+    return ii.GenerativeProcess(ii.Box(3), ii.Uniform(), ii.Laplace(scale), mixing)
+
+
+def model() -> ii.ContrastiveModel:
+    return ii.ContrastiveModel(ii.Box(3), ii.Laplace(1.0), ii.MLP(3, 3, hidden=(8,)))
+
+
+def objective() -> ii.Contrastive:
+    return ii.Contrastive(model(), ii.InfoNCE(ii.Laplace(1.0)))
+
+
+def fitted() -> ii.ContrastiveICA:
+    return ii.ContrastiveICA(2, steps=2, batch=8, network=ii.MLP(3, 2, hidden=(8,))).fit(factors())
+
+
+def fit(X: Any, X_pos: Any, groups: Any, lag: Any, **parameters: Any) -> Any:
+    settings: dict[str, Any] = {"n_components": 2, "steps": 2, "batch": 8, "space": "box"}
+    network = ii.MLP(3, 2, hidden=(8,))
+    ica = ii.ContrastiveICA(**settings | {"network": network} | parameters)
+    return ica.fit(X, X_pos, lag=lag, groups=groups)
+
+
+def reproduce(**arguments: Any) -> studies.Outcome:
+    """All of `reproduce` but the runs themselves."""
+    with mock.patch("identica.studies.work.run_all", return_value={}):
+        return studies.reproduce(**arguments, stream=StringIO())
+
+
+def bases(folder: Path) -> Iterator[Base]:
+    """One call for every name, and for the methods that people use."""
+    z, whole = factors(), labels()
+    code = torch.from_numpy(z).float()
+    inside = torch.rand(60, 3, generator=torch.Generator().manual_seed(0))
+    on_sphere = torch.nn.functional.normalize(code, dim=1)
+
+    # spaces
+    yield Base("Sphere", ii.Sphere, {"dim": 3, "radius": 1.0})
+    yield Base("Box", ii.Box, {"dim": 3, "low": 0.0, "high": 1.0})
+    yield Base("Euclidean", ii.Euclidean, {"dim": 3})
+    yield Base("Product", lambda first: ii.Product(first, ii.Box(2)), {"first": ii.Sphere(3)})
+    draw = {"size": 5, "generator": 0, "dtype": torch.float32, "device": "cpu"}
+    for space in (ii.Sphere(3), ii.Box(3), ii.Product(ii.Sphere(3), ii.Box(2))):
+        yield Base(f"{space}.sample", space.sample, draw)
+    for space, member in ((ii.Sphere(3), on_sphere), (ii.Box(3), inside), (ii.Euclidean(3), code)):
+        yield Base(f"{space}.contains", space.contains, {"z": member, "tolerance": 1e-4})
+        yield Base(f"{space}.project", space.project, {"z": member})
+        yield Base(f"{space}.distance", space.distance, {"z": member})
+
+    # families
+    yield Base("VonMisesFisher", ii.VonMisesFisher, {"kappa": 1.0})
+    yield Base("Normal", ii.Normal, {"std": 1.0})
+    yield Base("Laplace", ii.Laplace, {"scale": 1.0})
+    yield Base("GeneralizedNormal", ii.GeneralizedNormal, {"shape": 3.0, "scale": 1.0})
+    yield Base(
+        "Joint", lambda family, n: ii.Joint((family, n)), {"family": ii.Laplace(1.0), "n": 3}
+    )
+    product = ii.Product(ii.Box(3))
+    for family, space, centre in (
+        (ii.Uniform(), ii.Box(3), inside),
+        (ii.VonMisesFisher(3.0), ii.Sphere(3), on_sphere),
+        (ii.Laplace(0.1), ii.Box(3), inside),
+        (ii.Joint((ii.Normal(1.0), 3)), product, inside),
+    ):
+        yield Base(
+            f"{family}.sample", family.sample, {"space": space, "centre": centre, "generator": 0}
+        )
+        yield Base(
+            f"{family}.log_prob", family.log_prob, {"space": space, "z": centre, "centre": centre}
+        )
+        if not isinstance(family, ii.Uniform):
+            yield Base(f"{family}.similarity", family.similarity, {"a": code, "b": code})
+            yield Base(f"{family}.pairwise", family.pairwise, {"a": code, "b": code})
+
+    # mixing and process
+    mlp = {"dim": 3, "seed": 0, "layers": 2, "slope": 0.2, "observed": 4, "draws": 5}
+    yield Base("InvertibleMLP", ii.InvertibleMLP, mlp)
+    flow = {"dim": 3, "seed": 0, "layers": 2, "hidden": 4, "strength": 0.5, "observed": 4}
+    yield Base("CouplingFlow", ii.CouplingFlow, flow)
+    for g in (ii.InvertibleMLP(3, seed=0, draws=5), ii.CouplingFlow(3, seed=0)):
+        name = type(g).__name__
+        yield Base(f"{name}()", g, {"z": code})
+        yield Base(f"{name}.inverse", g.inverse, {"x": code})
+    whole_process = {
+        "space": ii.Box(3),
+        "marginal": ii.Uniform(),
+        "conditional": ii.Laplace(0.1),
+        "mixing": ii.InvertibleMLP(3, seed=0, draws=5),
+        "centre": None,
+    }
+    yield Base("GenerativeProcess", ii.GenerativeProcess, whole_process)
+    for method in ("latents", "sample", "labelled"):
+        yield Base(f"GenerativeProcess.{method}", getattr(process(), method), draw)
+    pool = process(1.0).pool
+    yield Base("GenerativeProcess.pool", pool, {**draw, "size": 50, "positives": 2})
+    yield Base("GenerativeProcess.positives", process().positives, {"z": inside, "generator": 0})
+
+    # models and losses
+    yield Base("MLP", ii.MLP, {"n_in": 3, "n_out": 2, "hidden": (4,), "seed": 0})
+    yield Base("MLP()", ii.MLP(3, 2), {"x": code})
+    yield Base("ConvEncoder", ii.ConvEncoder, {"n_out": 2, "channels": 1, "scale": 1.0, "seed": 0})
+    yield Base("ConvEncoder()", ii.ConvEncoder(2), {"x": torch.zeros(1, 64, 64)})
+    yield Base("SphereHead", ii.SphereHead, {"space": ii.Sphere(3), "learnable": True, "lr": 0.1})
+    yield Base("BoxHead", ii.BoxHead, {"space": ii.Box(3), "learnable": True, "start": 1.0})
+    yield Base("EuclideanHead()", ii.EuclideanHead(), {"codes": code})
+    parts = {"space": ii.Box(3), "conditional": ii.Laplace(1.0), "encoder": ii.MLP(3, 3)}
+    yield Base("ContrastiveModel", ii.ContrastiveModel, {**parts, "head": None})
+    yield Base("ContrastiveModel()", model(), {"x": code})
+    infonce = {
+        "conditional": ii.Laplace(1.0),
+        "tau": 1.0,
+        "self_negative": False,
+        "negatives": 2,
+        "effective_negatives": 4,
+        "against": "anchor",
+        "apart": 1,
+        "learn_precision": 3,
+        "anneal": (0.5, 10),
+    }
+    yield Base("InfoNCE", ii.InfoNCE, infonce)
+    yield Base("InfoNCE()", ii.InfoNCE(ii.Laplace(1.0)), {"h": code, "h_pos": code})
+    uniform = {"alpha": 0.5, "p": 1.0, "self_negative": False, "anneal": (0.1, 5)}
+    yield Base("AlignUniform", ii.AlignUniform, uniform)
+    yield Base("AlignUniform()", ii.AlignUniform(), {"h": code, "h_pos": code})
+
+    # training, theory, estimator
+    training = {
+        "steps": 2,
+        "batch": 8,
+        "lr": 0.01,
+        "optimizer": "adam",
+        "warmup": 1,
+        "decay": 1.0,
+        "score_every": 1,
+        "checkpoint_every": 1,
+    }
+    yield Base("Training", ii.Training, training)
+    yield Base(
+        "Contrastive", ii.Contrastive, {"model": model(), "loss": ii.InfoNCE(ii.Laplace(1.0))}
+    )
+    yield Base("Supervised", ii.Supervised, {"model": model()})
+    yield Base(
+        "train",
+        ii.train,
+        {
+            "objective": objective(),
+            "sample": process().sample,
+            "training": ii.Training(steps=1, batch=8, optimizer="adam"),
+            "seed": 0,
+            "score": None,
+            "out": None,
+            "tick": None,
+        },
+    )
+    yield Base("guarantee", ii.guarantee, {"process": process(), "model": model(), "tau": 1.0})
+    parameters = {
+        "n_components": 2,
+        "space": "box",
+        "conditional": None,
+        "network": None,
+        "steps": 1,
+        "batch": 8,
+        "lr": 0.01,
+        "optimizer": "adam",
+        "device": "cpu",
+        "random_state": 0,
+    }
+    yield Base(
+        "ContrastiveICA.fit", fit, {"X": z, "X_pos": z, "lag": None, "groups": None, **parameters}
+    )
+    yield Base("ContrastiveICA.transform", fitted().transform, {"X": z})
+    yield Base("ContrastiveICA.score", fitted().score, {"X": z, "X_pos": z})
+
+    # metrics
+    both = {"z": z, "h": z}
+    for metric in (metrics.linear_r2, metrics.linear_r2_per_factor, metrics.procrustes):
+        yield Base(metric.__name__, metric, both)
+    for metric in (metrics.mcc, metrics.match, metrics.correlation_matrix):
+        yield Base(metric.__name__, metric, {**both, "method": "pearson"})
+    for metric in (metrics.mig, metrics.modularity):
+        yield Base(metric.__name__, metric, {"z": whole, "h": z, "bins": 5, "factors": "auto"})
+    for metric in (metrics.sap, metrics.dci, metrics.infomec):
+        arguments = {"z": whole, "h": z, "factors": "auto", "random_state": 0}
+        yield Base(metric.__name__, metric, arguments)
+    yield Base("infomec", metrics.infomec, {"z": whole, "h": z, "codes": "auto"})
+    yield Base("agreement", metrics.agreement, {"codes": [z, z], "up_to": "affine"})
+    yield Base("sampler_from", metrics.sampler_from, {"z": whole, "h": z, "factors": "auto"})
+    points = {"train": 20, "test": 10, "random_state": 0}
+    sampler = metrics.sampler_from(whole, z)
+    yield Base(
+        "beta_vae", metrics.beta_vae, {"sampler": sampler, "n_factors": 3, "pairs": 4, **points}
+    )
+    yield Base(
+        "factor_vae",
+        metrics.factor_vae,
+        {
+            "sampler": sampler,
+            "codes": z,
+            "n_factors": 3,
+            "size": 4,
+            "pruned_variance": 0.05,
+            **points,
+        },
+    )
+
+    # data sets and studies
+    yield Base("dsprites.render", dsprites.render, {"latents_classes": np.zeros((1, 5), int)})
+    scene = {"raw_latents": np.zeros((1, 10)), "size": 4, "samples": 1}
+    yield Base("threedident.render", threedident.render, scene)
+    yield Base("studies.load", studies.load, {"study": "icml-table1"})
+    yield Base("studies.find", studies.find, {"study": "icml-table1"})
+    done = folder / "done"
+    reproduce(study="theorem1", rows=[1], seeds=[0], workers=1, out=done)
+    yield Base("studies.report", studies.report, {"folder": done, "study": None})
+    yield Base(
+        "studies.reproduce",
+        reproduce,
+        {
+            "study": "theorem1",
+            "rows": [1],
+            "seeds": [0],
+            "preset": "fast",
+            "workers": 1,
+            "engine": "local",
+            "out": folder,
+        },
+    )
