@@ -73,12 +73,7 @@ def as_matrix(name: str, data: Any, *, rows: int = 2) -> NDArray[np.float64]:
 
     Refuses anything that is not numeric and finite, or has fewer than `rows` rows.
     """
-    if hasattr(data, "detach"):  # a torch tensor, without importing torch
-        data = data.detach().cpu()
-    try:
-        matrix = np.asarray(data, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{name} must be numeric, N×d: {error}") from None
+    matrix = as_floats(name, data)
     if matrix.ndim == 1:
         matrix = matrix[:, None]
     if matrix.ndim != 2 or matrix.shape[1] == 0:
@@ -89,6 +84,21 @@ def as_matrix(name: str, data: Any, *, rows: int = 2) -> NDArray[np.float64]:
         bad = int((~np.isfinite(matrix).all(axis=1)).sum())
         raise InputError(f"{name} must be finite: {bad} of {len(matrix)} rows have NaN or infinity")
     return matrix
+
+
+def as_floats(name: str, data: Any) -> NDArray[np.float64]:
+    """Real numbers as a float64 array; dates, durations and complex numbers are not real numbers."""
+    if hasattr(data, "detach"):  # a torch tensor, without importing torch
+        data = data.detach().cpu()
+    try:
+        found = np.asarray(data)
+        scalars = found.flat if found.dtype.kind == "O" else ()
+        kinds = {found.dtype.kind, *(np.asarray(scalar).dtype.kind for scalar in scalars)}
+        if kinds & set("cmM"):
+            raise TypeError(f"it holds {'complex numbers' if 'c' in kinds else 'dates or durations'}")
+        return found.astype(np.float64, copy=False)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"{name} must be numeric, N×d: {error}") from None
 
 
 def same_rows(**matrices: NDArray[np.float64]) -> None:

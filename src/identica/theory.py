@@ -19,8 +19,8 @@ from identica.families import (
     Uniform,
     VonMisesFisher,
     _Coordinatewise,
-    log_mean_exp_cosine,
-    mean_cosine,
+    log_mean_exp_gap,
+    mean_gap,
 )
 from identica.process import GenerativeProcess
 from identica.spaces import Box, Space, Sphere
@@ -226,7 +226,7 @@ def vmf_cross_entropy(
     nonnegative("kappa", kappa)
     model = kappa if kappa_model is None else nonnegative("kappa_model", kappa_model)
     volume = Sphere(dim, radius).log_volume
-    return volume + log_mean_exp_cosine(dim, model) - model * mean_cosine(dim, kappa)
+    return volume + log_mean_exp_gap(dim, model) + model * mean_gap(dim, kappa)
 
 
 class LimitPoint(NamedTuple):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from identica._check import InputError
+from identica._check import InputError, as_floats
 from identica.metrics._columns import Matrix
 from identica.metrics._factors import labels_of, typed
 
@@ -86,10 +86,7 @@ def batches(
 def _drawn(
     sampler: Sampler, factor: int, groups: int, size: int, rng: np.random.Generator
 ) -> Matrix:
-    drawn = sampler(factor, groups, size, rng)
-    if hasattr(drawn, "detach"):
-        drawn = drawn.detach().cpu()
-    codes = np.asarray(drawn, dtype=np.float64)
+    codes = as_floats("codes of the sampler", sampler(factor, groups, size, rng))
     if codes.ndim != 3 or codes.shape[:2] != (groups, size):
         raise InputError(
             f"sampler must give codes of shape groups×size×k, here {groups}×{size}×k, "
