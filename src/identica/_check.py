@@ -95,7 +95,9 @@ def as_floats(name: str, data: Any) -> NDArray[np.float64]:
         scalars = found.flat if found.dtype.kind == "O" else ()
         kinds = {found.dtype.kind, *(np.asarray(scalar).dtype.kind for scalar in scalars)}
         if kinds & set("cmM"):
-            raise TypeError(f"it holds {'complex numbers' if 'c' in kinds else 'dates or durations'}")
+            raise TypeError(
+                f"it holds {'complex numbers' if 'c' in kinds else 'dates or durations'}"
+            )
         return found.astype(np.float64, copy=False)
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{name} must be numeric, N×d: {error}") from None

@@ -273,7 +273,10 @@ def mean_gap(dim: int, kappa: float) -> float:
     for k in range(1, 12):
         products = sum(a[i] * a[k - i] for i in range(1, k))
         a.append(((k - dim) * a[k - 1] - products) / 2)
-    return -math.fsum(a[k] / kappa**k for k in range(1, 12) if kappa < 1e25 or k == 1)
+    total = 0.0
+    for coefficient in reversed(a[1:]):
+        total = (total + coefficient) / kappa
+    return -total
 
 
 class _Coordinatewise(Family):

@@ -33,7 +33,7 @@ class Observations(NamedTuple):
     columns: list[str] | None = None
     positives: Array | None = None
     groups: Array | None = None
-    files: Mapping[str, Path] = {}  # noqa: RUF012
+    files: Mapping[str, Path] = {}
 
 
 class Source(NamedTuple):
@@ -137,7 +137,9 @@ def _observations(
     if path.suffix.lower() in TABLES:
         columns = found.names if columns is None else columns
         if not columns:
-            raise InputError(f"{argument} must hold observations, but {path} has no columns for them")
+            raise InputError(
+                f"{argument} must hold observations, but {path} has no columns for them"
+            )
         table = [_numbers(path, name, found.get(name)) for name in columns]
         return _checked(argument, np.stack(table, axis=1))
     if array is None:
@@ -197,7 +199,9 @@ def _csv(path: Path) -> Source:
     if len(set(names)) < width:
         raise InputError(f"{path}: columns must have different names, got {', '.join(names)}")
     place = {name: k for k, name in enumerate(names)}
-    return Source(names, lambda name: np.array([line[place[name]] for line in lines[named:]], object))
+    return Source(
+        names, lambda name: np.array([line[place[name]] for line in lines[named:]], object)
+    )
 
 
 def _is_number(text: str) -> bool:

@@ -22,6 +22,7 @@ from identica.families import (
     log_mean_exp_gap,
     mean_gap,
 )
+from identica.metrics._columns import unit_size
 from identica.process import GenerativeProcess
 from identica.spaces import Box, Space, Sphere
 
@@ -318,6 +319,7 @@ def isometry(z: Any, h: Any, *, random_state: int = 0, pairs: int = 20_000) -> f
     """
     z, h = as_matrix("z", z), as_matrix("h", h)
     same_rows(z=z, h=h)
+    z, h = unit_size(z)[0], unit_size(h)[0]
     i, j = np.random.default_rng(random_state).integers(len(z), size=(2, pairs))
     true, coded = np.linalg.norm(z[i] - z[j], axis=1), np.linalg.norm(h[i] - h[j], axis=1)
     apart = true > 1e-9 * true.max()
