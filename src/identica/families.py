@@ -217,31 +217,20 @@ def log_mean_exp_cosine(dim: int, kappa: float) -> float:
     >>> round(log_mean_exp_cosine(10, 10.0), 5)
     3.85221
     """
-    return log_mean_exp_gap(dim, kappa) + kappa
-
-
-def log_mean_exp_gap(dim: int, kappa: float) -> float:
-    """log E e^{−κ (1 − cos)}, which keeps its digits however large κ is."""
     from scipy.special import ive
 
     order = dim / 2 - 1
-    if kappa > 1e8 and kappa > dim**2:  # Hankel's expansion of e^{−κ} I, where scipy gives up
-        total, term = 1.0, 1.0
-        for k in range(1, 20):
-            term *= -(4 * order**2 - (2 * k - 1) ** 2) / (8 * kappa * k)
-            total += term
-        log_bessel = math.log(total) - math.log(2 * math.pi * kappa) / 2
-        return math.lgamma(dim / 2) + order * math.log(2 / kappa) + log_bessel
     scaled = float(ive(order, kappa))
     if kappa > 0 and scaled > 1e-280:
-        return math.lgamma(dim / 2) + order * math.log(2 / kappa) + math.log(scaled)
+        log_bessel = math.log(scaled) + kappa
+        return math.lgamma(dim / 2) + order * math.log(2 / kappa) + log_bessel
     # small κ for its dimension: the power series Σ_k (κ²/4)^k Γ(n/2) / (k! Γ(k + n/2))
     total, term, k = 1.0, 1.0, 0
     while term > 1e-17 * total:
         k += 1
         term *= (kappa**2 / 4) / (k * (k - 1 + dim / 2))
         total += term
-    return math.log(total) - kappa
+    return math.log(total)
 
 
 def mean_cosine(dim: int, kappa: float) -> float:
@@ -252,31 +241,8 @@ def mean_cosine(dim: int, kappa: float) -> float:
     """
     from scipy.special import ive
 
-    if kappa > 100 * dim:
-        return 1 - mean_gap(dim, kappa)
     upper, lower = float(ive(dim / 2, kappa)), float(ive(dim / 2 - 1, kappa))
-    if upper > 1e-280:
-        return upper / lower
-    # Gauss's continued fraction κ/(n + κ²/(n + 2 + κ²/(n + 4 + …))), from far enough down
-    ratio = 0.0
-    for k in range(int(2 * kappa) + 40, -1, -1):
-        ratio = kappa / (dim + 2 * k + kappa * ratio)
-    return ratio
-
-
-def mean_gap(dim: int, kappa: float) -> float:
-    """E[1 − cos∠(z, μ)] = 1 − `mean_cosine`, which keeps its digits however large κ is."""
-    if kappa <= 100 * dim:
-        return 1 - mean_cosine(dim, kappa)
-    # A' = 1 − A² − (n − 1) A/κ (Mardia & Jupp, 2000) gives the coefficients of A = Σ_k a_k κ^−k
-    a = [1.0]
-    for k in range(1, 12):
-        products = sum(a[i] * a[k - i] for i in range(1, k))
-        a.append(((k - dim) * a[k - 1] - products) / 2)
-    total = 0.0
-    for coefficient in reversed(a[1:]):
-        total = (total + coefficient) / kappa
-    return -total
+    return upper / lower if lower > 1e-280 else kappa / dim
 
 
 class _Coordinatewise(Family):
