@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 from contextlib import suppress
 from pathlib import Path
@@ -92,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
         "diagnosis": not args.no_diagnosis,
         "estimator": parameters,
     }
-    before = args.out.exists()
+    before = os.path.exists(args.out)  # not Path.exists, which may raise
     runs.open_run(args.out, config)
     ica = ContrastiveICA(**parameters, progress=True, folder=args.out, tensorboard=args.tensorboard)
 
