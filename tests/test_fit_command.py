@@ -124,7 +124,7 @@ def test_bad_options_are_one_line(table, tmp_path, capsys, options, message):
 
 def test_data_that_do_not_exist(tmp_path, capsys):
     assert main(["fit", str(tmp_path / "none.npy"), "--out", str(tmp_path / "out")]) == 2
-    assert "DATA must be a file" in capsys.readouterr().err
+    assert "none.npy does not exist" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 

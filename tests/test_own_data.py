@@ -1,5 +1,6 @@
 import contextlib
 import json
+import os
 import pickle
 import sys
 from pathlib import Path
@@ -80,8 +81,11 @@ def test_tables_that_cannot_be_used(tmp_path, text, message):
 def test_files_that_cannot_be_used(tmp_path):
     with pytest.raises(InputError, match=r"DATA must be a file of \.npy"):
         read(tmp_path / "x.txt")
-    with pytest.raises(InputError, match="is none"):
+    with pytest.raises(InputError, match=r"DATA: .*x\.npy does not exist"):
         read(tmp_path / "x.npy")
+    os.mkfifo(tmp_path / "pipe.npz")
+    with pytest.raises(InputError, match="not a folder, pipe or device"):
+        read_npz(tmp_path / "pipe.npz", ["x"])
 
 
 def test_parquet_without_its_library(tmp_path, monkeypatch):

@@ -94,10 +94,11 @@ def _open(argument: str, path: Path) -> Array | Source:
     kind = path.suffix.lower()
     if kind not in READERS:
         raise InputError(f"{argument} must be a file of {', '.join(READERS)}, got {path}")
-    with reading(path, kind):
-        if not path.is_file():
-            raise InputError(f"{argument} must be a file, but {path} is none")
-        return READERS[kind](path)
+    try:
+        with reading(path, kind):
+            return READERS[kind](path)
+    except InputError as error:
+        raise InputError(f"{argument}: {error}") from None
 
 
 def _file(argument: str, value: str, names: list[str]) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import lzma
 import math
+import stat
 import struct
 import tokenize
 import zipfile
@@ -43,6 +44,8 @@ DEFLATED = 1032  # bytes that one compressed byte can stand for, at most
 def reading(path: str | Path, kind: str) -> Iterator[None]:
     """One `InputError` for whatever goes wrong while a file is read as a `kind` of file."""
     try:
+        if not stat.S_ISREG(Path(path).stat().st_mode):  # a pipe or a device may have no end
+            raise InputError(f"{path} must be a file, not a folder, pipe or device")
         yield
     except InputError:
         raise
