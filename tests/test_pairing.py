@@ -87,11 +87,37 @@ def test_rows_become_tensors_that_networks_take():
         ((10, 1, [0] * 9), "groups must have one entry for each of 10 rows"),
         ((10, 9), "at least 2 pairs of rows 9 apart"),
         ((4, 1, [0, 1, 2, 3]), "at least 2 pairs"),
+        ((10, 10**12), "lag must be smaller than the number of rows, 10"),
+        ((10, (1, 10**30)), "lag must be smaller than the number of rows, 10"),
+        ((4, 1, [0.0, 0.0, np.nan, np.nan]), "label every row, but row 2"),
+        ((4, 1, np.array([0, 0, "NaT", "NaT"], "M8[s]")), "label every row, but row 2"),
+        ((4, 1, ["a", "a", None, None]), "label every row, but row 2"),
+        ((4, 1, np.array(["a", "a", np.nan, np.nan], object)), "label every row, but row 2"),
     ],
 )
 def test_sequences_that_cannot_be(arguments, message):
     with pytest.raises(InputError, match=message):
         sequences(*arguments)
+
+
+def test_missing_labels_of_pandas_are_refused():
+    import pandas as pd
+
+    with pytest.raises(InputError, match="label every row, but row 3"):
+        sequences(4, 1, pd.Series([1, 1, 2, None], dtype="Int64"))
+
+
+def test_labels_may_be_any_objects():
+    labels = np.array(["b", "a", "b", "a", 7, 7], object)
+    assert sequences(6, 1, labels).pairs == 3
+
+
+@pytest.mark.parametrize(
+    "values", [np.ones((4, 2), complex), np.ones((4, 2), "M8[s]"), np.ones((4, 2), "m8[s]")]
+)
+def test_dates_and_complex_numbers_are_not_observations(values):
+    with pytest.raises(InputError, match="X must hold real numbers, got"):
+        rows_of("X", values, np.arange(2))
 
 
 @pytest.mark.parametrize(

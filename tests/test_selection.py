@@ -22,7 +22,7 @@ from identica import (
     selection,
 )
 from identica.fitting import make_encoder
-from identica.pairing import ArrayPairs
+from identica.pairing import ArrayPairs, sequences
 from identica.selection import candidates, choose, select, unevenness
 
 
@@ -118,6 +118,37 @@ def test_the_family_of_a_known_process_is_found(truth, monkeypatch):
     found = select(choices, start, sample, Training(steps=100, batch=512))
     assert found.conditional.p == truth.p
     assert found.table[0]["behind"] == 0 < found.table[1]["behind"] < found.table[2]["behind"]
+
+
+@pytest.mark.parametrize("paired", [True, False], ids=["pairs", "a sequence"])
+def test_candidates_are_judged_by_pairs_that_none_was_trained_on(monkeypatch, paired):
+    """One candidate knows by heart what it was trained on and nothing else, the other one knows a
+    little of everything: training evidence speaks for the first, held-out evidence for the second."""
+    x = np.arange(400.0)[:, None]
+    sample = ArrayPairs(x, x) if paired else ArrayPairs(x, within=sequences(400))
+
+    class Known:
+        def __init__(self, kept, family):
+            seen = kept(400, generator=torch.Generator().manual_seed(0)).x
+            self.seen, self.by_heart, self.model = (
+                seen.ravel(),
+                family == LAPLACE,
+                torch.nn.Identity(),
+            )
+
+        def log_likelihood(self, pairs):
+            known = torch.isin(pairs.x.ravel(), self.seen).double()
+            return 5 * known if self.by_heart else torch.full_like(known, 2.0)
+
+    def fit(kept, start, space, family, training, **options):
+        return Known(kept, family)
+
+    monkeypatch.setattr("identica.fitting.fit", fit)
+    found = select([(R, LAPLACE), (R, NORMAL)], lambda: None, sample, Training(steps=1))
+    assert found.conditional == NORMAL
+    evidence = {record["conditional"]: record["bits"] for record in found.table}
+    assert evidence[repr(LAPLACE)] == 0  # not one of the pairs was seen
+    assert evidence[repr(NORMAL)] == pytest.approx(2 / np.log(2))
 
 
 def test_the_estimator_keeps_the_choice(tmp_path):

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 
 SCORED = 4096  # pairs by which a model is scored
+MOST = 1000  # codes, unless there are more columns
 SHORTEST = 400  # steps after which families can be told apart
 
 
@@ -421,6 +422,8 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def _components(self) -> int | None:
         """The number of codes, as far as the parameters say."""
         n = None if self.n_components is None else count("n_components", self.n_components)
+        if n is not None and n > (most := max(MOST, math.prod(self._shape))):
+            raise InputError(f"n_components must be at most {most} for these data, got {n}")
         if isinstance(self.space, Space):
             if n not in (None, self.space.dim):
                 raise InputError(f"n_components must be {self.space.dim} for {self.space}, got {n}")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from identica._check import InputError
+from identica._check import InputError, count
 
 if TYPE_CHECKING:
     from identica.estimator import ContrastiveICA
@@ -69,6 +71,7 @@ def run(args: argparse.Namespace) -> int:
     from identica import own_data, runs
     from identica.estimator import ContrastiveICA
 
+    lag, seed = _lag(args.lag), _seed(args.seed)
     found = own_data.read(args.data, array=args.array, positives=args.positives, groups=args.groups)
     parameters = {
         "n_components": args.components,
@@ -76,32 +79,37 @@ def run(args: argparse.Namespace) -> int:
         "conditional": args.conditional,
         "learn_precision": args.precision,
         "steps": args.steps,
-        "random_state": args.seed,
+        "random_state": seed,
     }
+    # an input is known by its content where it is a file, else by its name in the data
+    inputs = {name: getattr(args, name) for name in ("data", "positives", "groups")}
+    inputs |= {name: own_data.fingerprint(path) for name, path in found.files.items()}
     config = {
         "kind": "fit",
-        "seed": args.seed,
-        "data": own_data.fingerprint(args.data),
+        "seed": seed,
+        **inputs,
         "array": args.array,
-        "positives": args.positives,
-        "groups": args.groups,
-        "lag": _lag(args.lag),
+        "lag": lag,
         "diagnosis": not args.no_diagnosis,
         "estimator": parameters,
     }
+    before = os.path.exists(args.out)  # not Path.exists, which may raise
     runs.open_run(args.out, config)
     ica = ContrastiveICA(**parameters, progress=True, folder=args.out, tensorboard=args.tensorboard)
 
     def work(folder: Path) -> dict[str, Any]:
-        return fit_into(folder, ica, found, _lag(args.lag), judged=not args.no_diagnosis)
+        return fit_into(folder, ica, found, lag, judged=not args.no_diagnosis)
 
     try:
+        restore(args.out, config, found)
         result = runs.execute(args.out, config, work)
     except InputError:
-        if not (
-            args.out / runs.CHECKPOINT
-        ).exists():  # nothing was begun: leave room for another try
+        if not runs.begun(args.out):  # leave room for another try
             (args.out / runs.CONFIG).unlink(missing_ok=True)
+            if not before:
+                (args.out / runs.LOCK).unlink(missing_ok=True)
+                with suppress(OSError):  # not empty
+                    args.out.rmdir()
         raise
     print(
         f"codes: {args.out / CODES} ({' × '.join(map(str, result['shape']))}), {args.out / TABLE}"
@@ -124,19 +132,11 @@ def fit_into(
     says."""
     import math
 
-    import numpy as np
-
-    from identica._files import replacing
-
     where = {"X_pos": data.positives, "groups": data.groups, "lag": lag}
     ica.fit(data.x, **where)
     ica.save(folder / ESTIMATOR)
     codes = ica.transform(data.x)
-    with replacing(folder / CODES) as temporary, temporary.open("wb") as file:
-        np.save(file, codes)
-    names = ",".join(f"code{k}" for k in range(codes.shape[1]))
-    with replacing(folder / TABLE) as temporary:
-        np.savetxt(temporary, codes, fmt="%.7g", delimiter=",", header=names, comments="")
+    _write_codes(folder, codes)
     bits, possible = ica.score(data.x, **where), math.log2(min(len(codes), 4096))
     result = {
         "scores": {"share": min(1.0, max(0.0, bits / possible))},
@@ -152,6 +152,45 @@ def fit_into(
     if judged:
         result.update(diagnose_into(folder, ica, data.x, where))
     return result
+
+
+def restore(folder: Path, config: dict[str, Any], data: Observations) -> None:
+    """Write the codes of a finished fit again if they were deleted; set its result aside if anything
+    else was, so that the fit is done again."""
+    from identica import runs
+    from identica.estimator import ContrastiveICA
+
+    def missing(*names: str) -> list[str]:
+        return [name for name in names if not (folder / name).exists()]
+
+    with runs.claim(folder):
+        try:
+            result = runs.read_result(folder, config)
+        except InputError:  # `execute` starts over
+            return
+        if result is None:
+            return
+        try:
+            judged = (PAGE, DIAGNOSIS) if result.get("verdict") else ()
+            if gone := missing(ESTIMATOR, runs.METRICS, *judged):
+                raise InputError(f"{', '.join(gone)} of a finished fit missing")
+            if missing(CODES, TABLE):
+                _write_codes(folder, ContrastiveICA.load(folder / ESTIMATOR).transform(data.x))
+        except InputError as error:
+            aside = runs.set_aside(folder / runs.RESULT)
+            runs.note(folder, f"{error}; {aside.name} set aside, and the fit is done again")
+
+
+def _write_codes(folder: Path, codes: Any) -> None:
+    import numpy as np
+
+    from identica._files import replacing
+
+    with replacing(folder / CODES) as temporary, temporary.open("wb") as file:
+        np.save(file, codes)
+    names = ",".join(f"code{k}" for k in range(codes.shape[1]))
+    with replacing(folder / TABLE) as temporary:
+        np.savetxt(temporary, codes, fmt="%.7g", delimiter=",", header=names, comments="")
 
 
 def diagnose_into(
@@ -174,8 +213,14 @@ def diagnose_into(
 def _lag(text: str | None) -> int | tuple[int, int] | None:
     if text is None:
         return None
-    found = re.fullmatch(r"(\d+)(?:-(\d+))?", text)
+    found = re.fullmatch(r"(\d{1,18})(?:-(\d{1,18}))?", text)
     if not found:
         raise InputError(f"lag must be a number such as 1 or a range such as 1-5, got {text!r}")
     low, high = int(found[1]), found[2]
     return low if high is None else (low, int(high))
+
+
+def _seed(seed: int) -> int:
+    if count("seed", seed, at_least=0) >= 2**63:
+        raise InputError(f"seed must be below 2**63, got {seed}")
+    return seed

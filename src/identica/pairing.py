@@ -84,6 +84,8 @@ def sequences(rows: int, lag: Lag = 1, groups: Any = None) -> Sequences:
     [[0, 1, 2, 3], [1, 2, 5, 4]]
     """
     low, high = _lags(lag)
+    if high >= max(rows, 2):
+        raise InputError(f"lag must be smaller than the number of rows, {rows}, got {lag}")
     one = Sequences(low, high, np.array([rows]))
     found = one if groups is None else _grouped(rows, low, high, groups)
     if found.pairs < 2:
@@ -107,7 +109,15 @@ def _grouped(rows: int, low: int, high: int, groups: Any) -> Sequences:
     if labels.shape != (rows,):
         raise InputError(f"groups must have one entry for each of {rows} rows, got {labels.shape}")
     if labels.dtype.kind == "O":
-        labels = labels.astype(str)
+        missing = np.array([_is_missing(label) for label in labels])
+        texts = [str(label) for label in labels]
+        numbers = {text: number for number, text in enumerate(sorted(set(texts)))}
+        labels = np.array([numbers[text] for text in texts])
+    else:
+        missing = labels != labels  # NaN and NaT
+    if missing.any():
+        row = int(missing.argmax())
+        raise InputError(f"groups must label every row, but row {row} (from 0) has none")
     changes = np.flatnonzero(labels[1:] != labels[:-1]) + 1
     heads = labels[np.r_[0, changes]]
     if len(np.unique(heads)) == len(heads):  # each in one piece
@@ -115,6 +125,11 @@ def _grouped(rows: int, low: int, high: int, groups: Any) -> Sequences:
     order = np.argsort(labels, kind="stable")
     changes = np.flatnonzero(np.diff(np.unique(labels, return_inverse=True)[1][order])) + 1
     return Sequences(low, high, np.r_[changes, rows], order)
+
+
+def _is_missing(label: Any) -> bool:
+    """Whether an object is None, NaN, NaT or pandas' NA."""
+    return label is None or type(label).__name__ == "NAType" or bool(label != label)
 
 
 @dataclass(frozen=True)
@@ -188,6 +203,8 @@ class ArrayPairs:
 def rows_of(name: str, data: Array, index: Indices) -> Tensor:
     """Some rows as a tensor that torch can work with: floats stay, vectors of whole numbers become
     float64, pictures of bytes stay bytes."""
+    if data.dtype.kind not in "buif":
+        raise InputError(f"{name} must hold real numbers, got {data.dtype}")
     rows = _read(data, index)
     if rows.ndim > 2 and rows.dtype in (np.bool_, np.uint8):
         return torch.from_numpy(rows.astype(np.uint8))

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from identica._bessel import log_mean_exp_gap, mean_cosine
 from identica._check import InputError, as_matrix, count, instance, nonnegative, positive, same_rows
 from identica._random import as_generator
 from identica.encoders import ContrastiveModel, EuclideanHead
@@ -19,9 +20,8 @@ from identica.families import (
     Uniform,
     VonMisesFisher,
     _Coordinatewise,
-    log_mean_exp_cosine,
-    mean_cosine,
 )
+from identica.metrics._columns import unit_size
 from identica.process import GenerativeProcess
 from identica.spaces import Box, Space, Sphere
 
@@ -229,7 +229,22 @@ def vmf_cross_entropy(
     nonnegative("kappa", kappa)
     model = kappa if kappa_model is None else nonnegative("kappa_model", kappa_model)
     volume = Sphere(dim, radius).log_volume
-    return volume + log_mean_exp_cosine(dim, model) - model * mean_cosine(dim, kappa)
+    return volume + log_mean_exp_gap(dim, model) + model * _mean_gap(dim, kappa)
+
+
+def _mean_gap(dim: int, kappa: float) -> float:
+    """E[1 − cos∠(z, μ)] = 1 − A_n(κ), which keeps its digits however large κ is."""
+    if kappa <= 100 * dim:
+        return 1 - mean_cosine(dim, kappa)
+    # A' = 1 − A² − (n − 1) A/κ (Mardia & Jupp, 2000) gives the coefficients of A = Σ_k a_k κ^−k
+    a = [1.0]
+    for k in range(1, 12):
+        products = sum(a[i] * a[k - i] for i in range(1, k))
+        a.append(((k - dim) * a[k - 1] - products) / 2)
+    total = 0.0
+    for coefficient in reversed(a[1:]):
+        total = (total + coefficient) / kappa
+    return -total
 
 
 class LimitPoint(NamedTuple):
@@ -321,6 +336,7 @@ def isometry(z: Any, h: Any, *, random_state: int = 0, pairs: int = 20_000) -> f
     """
     z, h = as_matrix("z", z), as_matrix("h", h)
     same_rows(z=z, h=h)
+    z, h = unit_size(z)[0], unit_size(h)[0]
     i, j = np.random.default_rng(random_state).integers(len(z), size=(2, pairs))
     true, coded = np.linalg.norm(z[i] - z[j], axis=1), np.linalg.norm(h[i] - h[j], axis=1)
     apart = true > 1e-9 * true.max()

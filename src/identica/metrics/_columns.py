@@ -20,7 +20,24 @@ def factors_and_codes(z: Any, h: Any, *, rows: int = 2) -> tuple[Matrix, Matrix]
     """
     factors, codes = as_matrix("z", z, rows=rows), as_matrix("h", h, rows=rows)
     same_rows(z=factors, h=codes)
-    return np.ascontiguousarray(factors), np.ascontiguousarray(codes)
+    return _near_zero(np.ascontiguousarray(factors)), _near_zero(np.ascontiguousarray(codes))
+
+
+def _near_zero(matrix: Matrix) -> Matrix:
+    """Columns as they are, but scaled down by a power of two where sums could overflow, and moved to
+    0 where they lie so far out that their means would round; both are exact."""
+    huge = np.abs(matrix).max(axis=0) > 2.0**960
+    matrix = np.where(huge, matrix * 2.0**-64, matrix) if huge.any() else matrix
+    low, high = matrix.min(axis=0), matrix.max(axis=0)
+    far = np.minimum(np.abs(low), np.abs(high)) > 1e6 * (high - low)
+    return np.where(far & ~is_constant(matrix), matrix - matrix[0], matrix) if far.any() else matrix
+
+
+def unit_size(matrix: Matrix, axis: int | None = None) -> tuple[Matrix, NDArray[np.int64]]:
+    """The matrix, or each column (axis 0), over the power of two 2^e just above its largest value;
+    and e. Squares neither overflow nor underflow then, and nothing is rounded."""
+    exponent = np.frexp(np.abs(matrix).max(axis=axis))[1].astype(np.int64)
+    return np.ldexp(matrix, -exponent), exponent
 
 
 def is_constant(matrix: Matrix) -> NDArray[np.bool_]:

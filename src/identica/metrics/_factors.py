@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from identica._check import InputError, one_of
-from identica.metrics._columns import Matrix, factors_and_codes, is_constant
+from identica.metrics._columns import Matrix, factors_and_codes, is_constant, unit_size
 
 KINDS = ["auto", "discrete", "continuous"]
 
@@ -22,6 +22,8 @@ def typed(z: Any, h: Any, factors: str) -> tuple[Matrix, Matrix, NDArray[np.bool
             "so nothing can be said about that factor"
         )
     discrete = discrete_columns("z", z, values, "factors", factors)
+    if (np.abs(np.frexp(np.abs(values).max(axis=0))[1]) > 400).any():  # whose squares are no floats
+        values = unit_size(values, axis=0)[0]
     return values, codes, discrete
 
 

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from identica._check import InputError
-from identica.metrics._columns import Matrix, factors_and_codes, is_constant
+from identica._check import InputError, as_matrix, same_rows
+from identica.metrics._columns import Matrix, factors_and_codes, is_constant, unit_size
 
 
 class ProcrustesResult(NamedTuple):
@@ -41,15 +41,17 @@ def procrustes(z: Any, h: Any) -> ProcrustesResult:
     >>> round(error, 6), round(scale, 6), rotation.round().astype(int)
     (0.0, 0.5, array([[ 0,  1], [-1,  0]]))
     """
-    z, h = factors_and_codes(z, h)
-    if is_constant(z).all():
+    factors, codes = as_matrix("z", z), as_matrix("h", h)
+    same_rows(z=factors, h=codes)
+    if is_constant(factors).all():
         raise InputError("z must vary: every column is constant, so there is nothing to map onto")
-    z_centred, z_size = _centred(z)
-    h_centred, h_size = _centred(h)
+    (factors, z_exponent), (codes, h_exponent) = unit_size(factors), unit_size(codes)
+    (z_centred, z_size), (h_centred, h_size) = map(_centred, factors_and_codes(factors, codes))
     left, singular, right = np.linalg.svd(z_centred.T @ h_centred, full_matrices=False)
     fit = float(singular.sum())
-    scale = fit * z_size / h_size if h_size else 0.0
-    return ProcrustesResult(float(np.clip(1 - fit**2, 0.0, 1.0)), (left @ right).T, scale)
+    with np.errstate(over="ignore", under="ignore"):  # a scale beyond floats is infinity or 0
+        scale = np.ldexp(fit * z_size / h_size, z_exponent - h_exponent) if h_size else 0.0
+    return ProcrustesResult(float(np.clip(1 - fit**2, 0.0, 1.0)), (left @ right).T, float(scale))
 
 
 def _centred(matrix: Matrix) -> tuple[Matrix, float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from identica.datasets.threedident.storage import Draw
 
 AGAIN = 16  # images that `check` draws again
+MOST = 10_000_000  # images of a data set: their factors alone take 800 MB
 ALIKE = 25.0  # dB; images of other latents score about 15
 
 
@@ -102,12 +104,14 @@ def _build(args: argparse.Namespace) -> int:
     import numpy as np
     from tqdm import tqdm
 
-    from identica._check import count
+    from identica._check import InputError, count
     from identica.datasets.threedident.scene import FACTORS, check_factors
     from identica.datasets.threedident.storage import build
 
     seed = count("seed", args.seed, at_least=0)
     n = count("n", args.n)
+    if n > MOST:
+        raise InputError(f"n must be at most {MOST}, got {n}")
     draw, rays, step = engine(args.engine, args.samples)
     # with n, or a small set would be the beginning of a large one
     z = np.random.default_rng([seed, n]).uniform(-1, 1, (n, 10))
@@ -116,14 +120,14 @@ def _build(args: argparse.Namespace) -> int:
         factors = check_factors([name.strip() for name in args.factors.split(",")])
         z[:, [name not in factors for name in FACTORS]] = 0
         settings["factors"] = sorted(factors)
-    with tqdm(total=n, unit="image", desc=str(args.out), file=sys.stderr) as bar:
-        first = True
+    with ExitStack() as stack:
+        bar: tqdm[Any] | None = None
 
         def tick(done: int, _: int) -> None:
-            nonlocal first
-            if first:  # images of an earlier call say nothing of the pace
-                bar.initial = bar.n = bar.last_print_n = done
-                first = False
+            nonlocal bar
+            if bar is None:  # images of an earlier call say nothing of the pace
+                bar = tqdm(total=n, initial=done, unit="image", desc=str(args.out), file=sys.stderr)
+                stack.enter_context(bar)
             bar.update(done - bar.n)
 
         build(
