@@ -1,0 +1,1 @@
+"""Is it right? Checks that take longer than a test: `python -m validation.NAME`."""
