@@ -6,15 +6,19 @@ tensors are compared by sketches: a few numbers that rounding moves by little an
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
+from types import NoneType
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from identica.families import Family
+from identica.spaces import Space
+
 ROUNDING = 1e-3  # by which sketches may differ, as a fraction of the norm
+PLAIN = (bool, int, float, str, tuple, NoneType, Space, Family)
 LOOKED_AT = 1 << 16  # entries of a tensor that its sketch depends on
 
 
@@ -28,7 +32,7 @@ def identify(settings: Any, seed: Any, objective: nn.Module, first: Any) -> dict
     return {
         "training": dict(vars(settings)),
         "seed": seed if isinstance(seed, int) else None,
-        "objective": without_addresses(objective),
+        "objective": {name or ".": describe(part) for name, part in objective.named_modules()},
         "initial state": state,
         "first batch": {str(k): sketch(x) for k, x in enumerate(parts) if isinstance(x, Tensor)},
     }
@@ -45,9 +49,18 @@ def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def without_addresses(value: object) -> str:
-    """The repr of something, as it is in every process."""
-    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
+def describe(module: nn.Module) -> str:
+    """A module without its parts and tensors: its class and the options it keeps as attributes.
+
+    >>> describe(nn.Dropout(0.5))
+    'Dropout(p=0.5, inplace=False)'
+    """
+    options = ", ".join(
+        f"{name}={value!r}"
+        for name, value in vars(module).items()
+        if isinstance(value, PLAIN) and name != "training" and not name.startswith("_")
+    )
+    return f"{type(module).__qualname__}({options})"
 
 
 def sketch(tensor: Tensor) -> list[float]:
