@@ -74,8 +74,7 @@ def test_no_flipped_bit_of_weights_passes_unseen(tmp_path):
         try:
             checkpoints.load_weights(path, other)
             assert equal(dict(other.state_dict()), dict(model.state_dict()))
-        except InputError as error:
-            assert "does not hold the weights" in str(error)
+        except InputError:
             seen += 1
     assert seen > 150  # a damaged name in the metadata does no harm
 
