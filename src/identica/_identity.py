@@ -32,7 +32,7 @@ def identify(settings: Any, seed: Any, objective: nn.Module, first: Any) -> dict
     return {
         "training": dict(vars(settings)),
         "seed": seed if isinstance(seed, int) else None,
-        "objective": {name or ".": describe(part) for name, part in objective.named_modules()},
+        "objective": structure(objective),
         "initial state": state,
         "first batch": {str(k): sketch(x) for k, x in enumerate(parts) if isinstance(x, Tensor)},
     }
@@ -47,6 +47,11 @@ def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
             one.get(name), other[name]
         )
     ]
+
+
+def structure(module: nn.Module) -> dict[str, str]:
+    """All parts of a module, by name, as `describe` has them."""
+    return {name or ".": describe(part) for name, part in module.named_modules()}
 
 
 def describe(module: nn.Module) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,7 @@ def load(path: Path) -> Any:
 def _write(path: Path, tensors: dict[str, Tensor], tree: str | None = None) -> None:
     from safetensors.torch import save
 
-    metadata = {CHECKSUM: _checksum(tensors, tree)} | ({} if tree is None else {TREE: tree})
+    metadata = {CHECKSUM: checksum(tensors, tree)} | ({} if tree is None else {TREE: tree})
     # by way of bytes: safetensors' own files are closed to everybody else, even on a shared folder
     with replacing(path) as temporary:
         temporary.write_bytes(save(tensors, metadata=metadata))
@@ -70,17 +71,17 @@ def _read(path: Path) -> tuple[dict[str, Tensor], str | None]:
     except SafetensorError as error:
         raise ValueError(str(error)) from None
     tree = metadata.get(TREE)
-    if {TREE, CHECKSUM} & metadata.keys() and metadata.get(CHECKSUM) != _checksum(tensors, tree):
+    if {TREE, CHECKSUM} & metadata.keys() and metadata.get(CHECKSUM) != checksum(tensors, tree):
         raise ValueError("its content does not match its checksum")
     return tensors, tree
 
 
-def _checksum(tensors: dict[str, Tensor], tree: str | None) -> str:
-    """A hash of everything a file holds."""
+def checksum(tensors: Mapping[str, Tensor], tree: str | None = None) -> str:
+    """A hash of named tensors and of the structure they belong to."""
     found = hashlib.sha256((tree or "").encode())
     for name, tensor in sorted(tensors.items()):
         found.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        found.update(tensor.cpu().contiguous().flatten().view(torch.uint8).numpy())
+        found.update(tensor.cpu().contiguous().flatten().view(torch.uint8).numpy().data)
     return found.hexdigest()
 
 

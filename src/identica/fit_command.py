@@ -90,7 +90,8 @@ def run(args: argparse.Namespace) -> int:
         "estimator": parameters,
     }
     runs.open_run(args.out, config)
-    ica = ContrastiveICA(**parameters, progress=True, folder=args.out, tensorboard=args.tensorboard)
+    parts = args.out / runs.PARTS
+    ica = ContrastiveICA(**parameters, progress=True, folder=parts, tensorboard=args.tensorboard)
 
     def work(folder: Path) -> dict[str, Any]:
         return fit_into(folder, ica, found, _lag(args.lag), judged=not args.no_diagnosis)
@@ -98,9 +99,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         result = runs.execute(args.out, config, work)
     except InputError:
-        if not (
-            args.out / runs.CHECKPOINT
-        ).exists():  # nothing was begun: leave room for another try
+        if not runs.begun(args.out):  # leave room for another try
             (args.out / runs.CONFIG).unlink(missing_ok=True)
         raise
     print(
@@ -126,11 +125,16 @@ def fit_into(
 
     import numpy as np
 
-    from identica._files import replacing
+    from identica._files import make_folder, replacing
+    from identica.runs import PARTS
+    from identica.training import History, write_metrics
 
     where = {"X_pos": data.positives, "groups": data.groups, "lag": lag}
     ica.fit(data.x, **where)
     ica.save(folder / ESTIMATOR)
+    write_metrics(folder, History(ica.history_))
+    for events in (folder / PARTS).glob("*/tensorboard/*"):  # parts go once all is done
+        events.replace(make_folder("out", folder / "tensorboard") / events.name)
     codes = ica.transform(data.x)
     with replacing(folder / CODES) as temporary, temporary.open("wb") as file:
         np.save(file, codes)

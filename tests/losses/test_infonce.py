@@ -324,7 +324,7 @@ def test_an_annealed_alpha_ends_where_it_should_and_resumes():
 
 # --- second derivatives -----------------------------------------------------------------------------
 
-OPTIONS = [
+TWICE = [
     {},
     {"self_negative": True, "effective_negatives": 50},
     {"symmetric": True, "negatives": 4},
@@ -332,7 +332,7 @@ OPTIONS = [
 ]
 
 
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("options", TWICE, ids=str)
 @pytest.mark.parametrize(
     "family", [VonMisesFisher(2.0), Laplace(0.7), Normal(0.8), GeneralizedNormal(3.0)], ids=str
 )

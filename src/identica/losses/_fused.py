@@ -74,9 +74,9 @@ def mean_log_sum_exp(
 class _MeanLogSumExp(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, *arguments: Any) -> Tensor:
-        *arguments, ctx.slow = arguments
-        value, *gradients = _evaluate(*arguments, gradient=True)
-        ctx.save_for_backward(*arguments[:4], *gradients)
+        *inputs, ctx.slow = arguments
+        value, *gradients = _evaluate(*inputs, gradient=True)
+        ctx.save_for_backward(*inputs[:4], *gradients)
         return value
 
     @staticmethod
