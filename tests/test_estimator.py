@@ -308,7 +308,7 @@ def crafted(change):
 
 
 NESTED: list = []
-for _ in range(500):
+for _ in range(50):
     NESTED = [NESTED]
 HUGE = 10**12
 CRAFTED = {

@@ -13,7 +13,6 @@ from torch import nn
 from identica import fitting
 from identica._check import InputError, positive
 from identica._plain import from_plain, to_plain
-from identica.checkpoints import FOREIGN
 from identica.encoders import ContrastiveModel
 from identica.families import Family
 from identica.runs import DamagedError
@@ -65,7 +64,7 @@ def restore(kind: type[T], state: Any, path: Path, network: fitting.Network) -> 
     try:
         own = bool(state["fitted"]["own_network"])
         made, fit = _restore(kind, state, None if not own else nn.Identity())
-    except FOREIGN as error:  # an InputError too: nobody gave what it is about
+    except Exception as error:  # whatever content of the wrong type, size or depth leads to
         raise DamagedError(f"{path} holds an estimator that makes no sense: {error}") from None
     if own != (network is not None):
         raise InputError(
@@ -79,7 +78,7 @@ def restore(kind: type[T], state: Any, path: Path, network: fitting.Network) -> 
     try:
         fit.model.load_state_dict(state["weights"]["model"])
         fit.loss.load_state_dict(state["weights"]["loss"])
-    except FOREIGN as error:
+    except (RuntimeError, AttributeError, TypeError) as error:
         raise InputError(f"network does not fit the weights in {path}: {error}") from None
     fit.model.eval()
     made._keep(fit)

@@ -16,16 +16,6 @@ from identica._files import replacing
 from identica.runs import DamagedError
 
 TREE, CHECKSUM = "identica", "identica-sha256"  # names in the metadata
-# what reading content of the wrong type, size or depth can raise
-FOREIGN = (
-    ArithmeticError,
-    AttributeError,
-    LookupError,
-    MemoryError,
-    RuntimeError,  # and RecursionError
-    TypeError,
-    ValueError,
-)
 
 
 def save(path: Path, state: Any) -> None:
@@ -44,7 +34,7 @@ def load(path: Path) -> Any:
         return _put_back(json.loads(tree), tensors)
     except FileNotFoundError:
         raise InputError(f"{path} does not exist") from None
-    except (*FOREIGN, OSError) as error:
+    except Exception as error:  # whatever content of the wrong type, size or depth leads to
         raise DamagedError(
             f"{path} is not a checkpoint of identica, or is damaged: {error}"
         ) from None

@@ -333,9 +333,10 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
                 self.__dict__.pop("feature_names_in_", None)
         else:
             try:
-                data = validate_data(
-                    self, X, reset=reset, dtype="numeric", ensure_all_finite=not mapped
-                )
+                with np.errstate(over="ignore", invalid="ignore"):  # sums of large numbers
+                    data = validate_data(
+                        self, X, reset=reset, dtype="numeric", ensure_all_finite=not mapped
+                    )
             except ValueError as error:
                 raise InputError(str(error)) from None
         if reset:

@@ -71,6 +71,9 @@ class Whiten(nn.Module):
             return
         normal = torch.where(varies, (unit - centre) / std, 0.0)
         values, vectors = torch.linalg.eigh(normal.T @ normal / len(x))
+        # the sign of an eigenvector is anyone's choice: make it the same whatever units and machine
+        weights = 1 / torch.arange(1, len(vectors) + 1).to(vectors)
+        vectors = torch.where(weights @ vectors < 0, -vectors, vectors)
         self.matrix.copy_(vectors / values.clamp(min=1e-4 * values[-1]).sqrt())
 
     def forward(self, x: Tensor) -> Tensor:
