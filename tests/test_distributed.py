@@ -12,7 +12,7 @@ import torch
 
 import one_of_several
 from identica import InputError
-from identica.distributed import own_part
+from identica.distributed import _AllGather, own_part
 from identica.process import Pairs, Pool, Walk
 
 SCRIPT = Path(__file__).with_name("one_of_several.py")
@@ -104,3 +104,8 @@ def test_only_batches_of_rows_can_be_shared(monkeypatch):
         own_part(Pool(rows, rows, torch.zeros(6, 2, dtype=torch.int64)))
     with pytest.raises(InputError, match="row by row"):
         own_part(Walk(rows, rows))
+
+
+def test_second_derivatives_across_processes_are_refused():
+    with torch.enable_grad(), pytest.raises(RuntimeError, match="no second derivatives"):
+        _AllGather.backward(None, torch.ones(3))

@@ -6,8 +6,19 @@ import torch
 from scipy.optimize import minimize_scalar
 from scipy.stats import norm
 
-from identica import Box, Euclidean, InputError, Laplace, Normal, Sphere, Training, VonMisesFisher
-from identica.fitting import Whiten, calibrate, log_likelihood, make_encoder, recipe
+from identica import (
+    Box,
+    ContrastiveModel,
+    Euclidean,
+    InfoNCE,
+    InputError,
+    Laplace,
+    Normal,
+    Sphere,
+    Training,
+    VonMisesFisher,
+)
+from identica.fitting import Fit, Whiten, calibrate, log_likelihood, make_encoder, recipe
 
 
 def test_whitened_rows_have_no_covariance_whatever_their_units():
@@ -29,6 +40,45 @@ def test_constant_and_repeated_columns_stay_finite():
     assert codes.abs().max() < 10
 
 
+def test_weak_directions_are_blown_up_a_hundredfold_at_most():
+    """Two columns that are nearly alike: their difference is far below a hundredth of their sum."""
+    x, noise = torch.randn(
+        2, 5000, 1, dtype=torch.float64, generator=torch.Generator().manual_seed(0)
+    )
+    pair = torch.cat([x, x + 1e-4 * noise], dim=1)
+    whiten = Whiten(2)
+    whiten.measure(pair)
+    weak, strong = (float(s) for s in whiten(pair).std(0))
+    assert strong == pytest.approx(1, abs=1e-3)
+    # the difference has a standard deviation of 1e-4/√2 and the sum of √2; the floor is at √2/100
+    assert weak == pytest.approx(1e-4 / 2**0.5 / (2**0.5 / 100), rel=0.05)
+    plain = Whiten(2)
+    plain.measure(torch.cat([x, x + 0.1 * noise], dim=1))  # above the floor
+    assert torch.allclose(
+        plain(torch.cat([x, x + 0.1 * noise], dim=1)).std(0), torch.ones(2), atol=1e-3
+    )
+
+
+@pytest.mark.parametrize(("scale", "offset"), [(1e-300, 0.0), (1.0, 1e13), (1e300, -1e301)])
+def test_units_and_offsets_do_not_matter(scale, offset):
+    x = torch.randn(1000, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    x[:, 1] += x[:, 0]
+    here, there = Whiten(4), Whiten(4)
+    here.measure(x)
+    there.measure(scale * x + offset)
+    # numbers around 1e13 are 2⁻⁹ apart, and are off by half of that
+    assert torch.allclose(here(x), there(scale * x + offset), atol=0.01)
+
+
+def test_what_float64_cannot_tell_apart_is_named():
+    rows = torch.rand(10, 3, dtype=torch.float64)
+    for constant in (torch.zeros(10, 3), rows + 1e17, (rows + 1e15).float()):
+        with pytest.raises(InputError, match="X must vary"):
+            Whiten(3).measure(constant)
+    with pytest.raises(InputError, match="X must span less than"):
+        Whiten(3).measure(torch.tensor([[1.5e308] * 3, [-1.5e308] * 3], dtype=torch.float64))
+
+
 def test_wide_rows_are_scaled_column_by_column():
     x = torch.randn(50, 1200, generator=torch.Generator().manual_seed(0)) * 3 + 1
     whiten = Whiten(1200)
@@ -40,7 +90,7 @@ def test_wide_rows_are_scaled_column_by_column():
 @pytest.mark.parametrize("shape", [(5,), (64, 64), (3, 64, 64), (64, 64, 1)])
 def test_encoders_for_rows_and_images(shape):
     encoder = make_encoder(shape, 3, seed=0)
-    encoder.measure(torch.zeros(4, *shape))
+    encoder.measure(torch.rand(4, *shape, generator=torch.Generator().manual_seed(0)))
     assert encoder(torch.zeros(4, *shape)).shape == (4, 3)
 
 
@@ -99,6 +149,24 @@ def test_calibration_is_the_best_by_another_search():
 
     brent = minimize_scalar(loss, bracket=(-6, -2))
     assert math.log(calibrate(Normal(1.0), h, h_pos)) == pytest.approx(brent.x, abs=0.02)
+
+
+def test_the_precision_is_in_units_of_the_temperature():
+    """The similarity of codes scaled by the loss, over the temperature, is −Σ λ_k |a_k − b_k|^p; the
+    temperature that training began with has no part in it."""
+    log = [0.3, -1.2, 2.0]
+    for family, tau in ((Laplace(0.5), 3.0), (Normal(2.0), 0.2)):
+        loss = InfoNCE(family, tau, learn_precision=3)
+        loss.log_precision.data.copy_(torch.tensor(log))
+        model = ContrastiveModel(Euclidean(3), family, torch.nn.Identity())
+        fit = Fit(model, loss, temperature=0.7, history=[])
+        a, b = torch.randn(2, 5, 3, generator=torch.Generator().manual_seed(0))
+        power = {1.0: 1 / 0.5, 2.0: 1 / (2 * 2.0**2)}[family.p]  # of the density
+        known = [math.exp(x) * power / 0.7 for x in log]
+        assert fit.precision.tolist() == pytest.approx(known, rel=1e-5)
+        expected = -(fit.precision * (a - b).abs() ** family.p).sum(-1)
+        found = family.similarity(loss.scaled(a), loss.scaled(b)) / fit.temperature
+        assert torch.allclose(found, expected, rtol=1e-4)
 
 
 @pytest.mark.parametrize("scale", [0.1, 10.0])

@@ -11,6 +11,7 @@ import pytest
 from identica import InputError
 from identica.runs import (
     DamagedError,
+    begun,
     execute,
     first_free,
     is_locked,
@@ -117,6 +118,39 @@ def test_a_folder_of_another_run_is_cleared_but_nothing_is_lost(tmp_path, config
     assert (tmp_path / "config.json.aside-1").read_text() == config
     assert (tmp_path / "checkpoint.safetensors.aside-1").read_text() == "theirs"
     assert (tmp_path / "result.json.aside-1").exists() == with_result
+
+
+@pytest.mark.parametrize("config", [{**CONFIG, "seed": 4}, {**CONFIG, "kind": "supervised"}])
+def test_the_result_of_another_configuration_is_not_read(tmp_path, config):
+    execute(tmp_path, CONFIG, Work())
+    assert read_result(tmp_path, CONFIG) == RESULT
+    with pytest.raises(InputError, match=r"config\.json is of another run"):
+        read_result(tmp_path, {**CONFIG, "preset": {}})
+    with pytest.raises(InputError, match=r"config\.json is of another run"):
+        read_result(tmp_path, config)
+
+
+@pytest.mark.parametrize("part", ["parts/wide", "parts/fit-1/candidates/0"])
+def test_parts_of_a_run_that_begins_anew_are_set_aside(tmp_path, part):
+    """A damaged part, however deep, costs the run its parts, and none of them is deleted."""
+    open_run(tmp_path, CONFIG)
+    (tmp_path / part).mkdir(parents=True)
+    (tmp_path / part / "checkpoint.safetensors").write_text("torn")
+    (tmp_path / "parts" / "other").mkdir()
+
+    def work(folder):
+        if (folder / "parts").exists():
+            raise DamagedError("a part is damaged")
+        (folder / "parts").mkdir()
+        return RESULT
+
+    assert begun(tmp_path)
+    assert execute(tmp_path, CONFIG, work) == RESULT
+    aside = tmp_path / part.replace("parts", "parts.aside-1")
+    assert (aside / "checkpoint.safetensors").read_text() == "torn"
+    assert (tmp_path / "parts.aside-1" / "other").exists()
+    assert "parts.aside-1" in (tmp_path / "notes.log").read_text()
+    assert not (tmp_path / "parts").exists()  # those of a finished run go
 
 
 def test_a_damaged_checkpoint_is_set_aside_and_the_run_begun_anew(tmp_path):

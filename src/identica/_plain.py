@@ -54,7 +54,7 @@ def from_plain(data: Any) -> Any:
         kind = _KINDS[data["kind"]]
         arguments = {name: from_plain(item) for name, item in data["arguments"].items()}
         if kind in (spaces.Product, families.Joint):  # made from their parts, one by one
-            return kind(*next(iter(arguments.values())))
+            return kind(*next(iter(arguments.values()), ()))
         return kind(**arguments)
     if isinstance(data, (tuple, list)):
         return tuple(from_plain(item) for item in data)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,36 +15,64 @@ from identica._check import InputError
 from identica._files import replacing
 from identica.runs import DamagedError
 
+TREE, CHECKSUM = "identica", "identica-sha256"  # names in the metadata
+
 
 def save(path: Path, state: Any) -> None:
     """Write nested dicts and lists of tensors and plain values, in one step."""
     tensors: dict[str, Tensor] = {}
     tree = _take_out(state, tensors)
-    _write(path, tensors, {"identica": json.dumps(tree)})
+    _write(path, tensors, json.dumps(tree))
 
 
-def _write(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str] | None = None) -> None:
+def load(path: Path) -> Any:
+    """Read what `save` wrote; a damaged or foreign file gives one clear error."""
+    try:
+        tensors, tree = _read(path)
+        if tree is None:
+            raise ValueError("it has no metadata of identica")
+        return _put_back(json.loads(tree), tensors)
+    except FileNotFoundError:
+        raise InputError(f"{path} does not exist") from None
+    except Exception as error:  # whatever content of the wrong type, size or depth leads to
+        raise DamagedError(
+            f"{path} is not a checkpoint of identica, or is damaged: {error}"
+        ) from None
+
+
+def _write(path: Path, tensors: dict[str, Tensor], tree: str | None = None) -> None:
     from safetensors.torch import save
 
+    metadata = {CHECKSUM: checksum(tensors, tree)} | ({} if tree is None else {TREE: tree})
     # by way of bytes: safetensors' own files are closed to everybody else, even on a shared folder
     with replacing(path) as temporary:
         temporary.write_bytes(save(tensors, metadata=metadata))
 
 
-def load(path: Path) -> Any:
-    """Read what `save` wrote; a damaged or foreign file gives one clear error."""
+def _read(path: Path) -> tuple[dict[str, Tensor], str | None]:
+    """What `_write` was given. Plain weights of others, which have no checksum, are read as well."""
     from safetensors import SafetensorError, safe_open
 
     try:
         with safe_open(path, framework="pt") as file:
-            tree = json.loads((file.metadata() or {})["identica"])
-            return _put_back(tree, {name: file.get_tensor(name) for name in file.keys()})  # noqa: SIM118
-    except FileNotFoundError:
-        raise InputError(f"{path} does not exist") from None
-    except (SafetensorError, KeyError, ValueError, OSError) as error:
-        raise DamagedError(
-            f"{path} is not a checkpoint of identica, or is damaged: {error}"
-        ) from None
+            metadata = file.metadata() or {}
+            # copies, as a file is no place for aligned tensors: products of others round differently
+            tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
+    except SafetensorError as error:
+        raise ValueError(str(error)) from None
+    tree = metadata.get(TREE)
+    if {TREE, CHECKSUM} & metadata.keys() and metadata.get(CHECKSUM) != checksum(tensors, tree):
+        raise ValueError("its content does not match its checksum")
+    return tensors, tree
+
+
+def checksum(tensors: Mapping[str, Tensor], tree: str | None = None) -> str:
+    """A hash of named tensors and of the structure they belong to."""
+    found = hashlib.sha256((tree or "").encode())
+    for name, tensor in sorted(tensors.items()):
+        found.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        found.update(tensor.cpu().contiguous().flatten().view(torch.uint8).numpy().data)
+    return found.hexdigest()
 
 
 def _take_out(value: Any, tensors: dict[str, Tensor]) -> Any:
@@ -87,13 +117,10 @@ def save_weights(path: Path, module: torch.nn.Module) -> None:
 
 
 def load_weights(path: Path, module: torch.nn.Module) -> None:
-    """Read what `save_weights` wrote into a module of the same shape."""
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
+    """Read what `save_weights` wrote, or a plain safetensors file, into a module of the same shape."""
     try:
-        module.load_state_dict(load_file(path))
+        module.load_state_dict(_read(path)[0])
     except FileNotFoundError:
         raise InputError(f"{path} does not exist") from None
-    except (SafetensorError, RuntimeError, OSError) as error:
+    except (ValueError, RuntimeError, OSError) as error:
         raise InputError(f"{path} does not hold the weights of this model: {error}") from None

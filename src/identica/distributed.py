@@ -84,6 +84,8 @@ class _AllGather(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        if torch.is_grad_enabled():  # a graph would stop at this process
+            raise RuntimeError("there are no second derivatives across processes")
         gradient = gradient.contiguous().clone()
         dist.all_reduce(gradient)
         return gradient[ctx.rows]

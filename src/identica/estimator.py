@@ -15,14 +15,16 @@ import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import nn
 
-from identica import checkpoints, fitting, pairing
+from identica import _saved, checkpoints, fitting, pairing, runs
 from identica._check import InputError, as_array, count
-from identica._plain import from_plain, to_plain
+from identica._files import make_folder
+from identica._identity import structure
 from identica._random import as_generator
-from identica.encoders import ContrastiveModel, initialise
+from identica.encoders import initialise
 from identica.families import Family
-from identica.selection import Selection, candidates, select
+from identica.selection import candidates, select
 from identica.spaces import Euclidean, Space
 from identica.training import Training
 
@@ -63,8 +65,10 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         device: where to train.
         random_state: a seed, or a NumPy generator to draw one from; None for another one each time.
         progress: show a progress bar on stderr.
-        folder: where to keep checkpoints, so that a killed `fit` goes on; none by default.
-        tensorboard: write the history for TensorBoard as well, to folder/tensorboard.
+        folder: where to keep checkpoints, so that a killed `fit` goes on; none by default. Each fit has
+            a folder of its own in there, named by a hash of its parameters, its seed and all of its
+            data, so that no fit ever finds the weights of another (cross-validation works too).
+        tensorboard: write the history for TensorBoard as well, next to the checkpoints.
 
     Attributes:
         model_: the fitted `ContrastiveModel`, from raw observations to codes.
@@ -134,7 +138,10 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         choices = candidates(
             self.space, self.conditional, n, learn_precision=bool(self.learn_precision)
         )
-        folder = None if self.folder is None else Path(self.folder)
+        folder = None
+        if self.folder is not None:
+            folder = make_folder("folder", Path(self.folder))
+            folder = self._place(folder, sample, start().network, seed)
         self.__dict__.pop("selection_", None)  # of an earlier fit
         if len(choices) > 1:
             self.selection_ = select(
@@ -275,75 +282,12 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         number is forgotten.
         """
         check_is_fitted(self, "model_")
-        parameters = {name: to_plain(value) for name, value in self.get_params().items()}
-        parameters["network"] = None
-        parameters |= {"folder": None, "tensorboard": False}
-        if not isinstance(self.random_state, (int, np.integer)):
-            parameters["random_state"] = None
-        fitted: dict[str, Any] = {
-            "space": to_plain(self.model_.space),
-            "conditional": to_plain(self.model_.conditional),
-            "own_network": self.network is not None,
-            "shape": list(self._shape),
-            "lag": to_plain(self.lag_),
-            "temperature": self.temperature_,
-            "training": dict(vars(self.training_)),
-            "history": self.history_,
-            "n_features_in_": self.n_features_in_,
-        }
-        if hasattr(self, "feature_names_in_"):
-            fitted["feature_names_in_"] = list(self.feature_names_in_)
-        if hasattr(self, "selection_"):
-            chosen = self.selection_
-            fitted["selection_"] = {
-                "space": to_plain(chosen.space),
-                "conditional": to_plain(chosen.conditional),
-                "table": chosen.table,
-            }
-        weights = {"model": self.model_.state_dict(), "loss": self._fit.loss.state_dict()}
-        checkpoints.save(
-            Path(path), {"estimator": parameters, "fitted": fitted, "weights": weights}
-        )
+        checkpoints.save(Path(path), _saved.state_of(self))
 
     @classmethod
     def load(cls, path: str | Path, *, network: fitting.Network = None) -> Self:
-        """Read what `save` wrote; `network` as it was given, where it was."""
-        state = checkpoints.load(Path(path))
-        if not isinstance(state, dict) or "estimator" not in state:
-            raise InputError(f"{path} does not hold an estimator")
-        fitted = state["fitted"]
-        if fitted["own_network"] != (network is not None):
-            raise InputError(
-                "network must be given, as the estimator was made with one"
-                if network is None
-                else "network must not be given, as the estimator was made without"
-            )
-        parameters = {name: from_plain(value) for name, value in state["estimator"].items()}
-        made = cls(**{**parameters, "network": network, "device": "cpu"})
-        space, conditional = from_plain(fitted["space"]), from_plain(fitted["conditional"])
-        made._shape, made.lag_ = tuple(fitted["shape"]), from_plain(fitted["lag"])
-        made.training_ = Training(**fitted["training"])
-        made.n_features_in_ = fitted["n_features_in_"]
-        if "feature_names_in_" in fitted:
-            made.feature_names_in_ = np.array(fitted["feature_names_in_"], dtype=object)
-        if "selection_" in fitted:
-            chosen = fitted["selection_"]
-            made.selection_ = Selection(
-                from_plain(chosen["space"]), from_plain(chosen["conditional"]), chosen["table"]
-            )
-        encoder = fitting.make_encoder(made._shape, space.dim, network, seed=0)
-        model = ContrastiveModel(space, conditional, encoder)
-        _, loss = fitting.recipe(
-            space, conditional, Training(), learn_precision=made.learn_precision
-        )
-        try:
-            model.load_state_dict(state["weights"]["model"])
-            loss.load_state_dict(state["weights"]["loss"])
-        except RuntimeError as error:
-            raise InputError(f"network does not fit the weights in {path}: {error}") from None
-        model.eval()
-        made._keep(fitting.Fit(model, loss, fitted["temperature"], fitted["history"]))
-        return made
+        """Read what `save` wrote; `network` as it was given, where it was. `folder` is not read."""
+        return _saved.restore(cls, checkpoints.load(Path(path)), Path(path), network)
 
     # --- what fit is made of ------------------------------------------------------------------------
 
@@ -390,9 +334,10 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
                 self.__dict__.pop("feature_names_in_", None)
         else:
             try:
-                data = validate_data(
-                    self, X, reset=reset, dtype="numeric", ensure_all_finite=not mapped
-                )
+                with np.errstate(over="ignore", invalid="ignore"):  # sums of large numbers
+                    data = validate_data(
+                        self, X, reset=reset, dtype="numeric", ensure_all_finite=not mapped
+                    )
             except (TypeError, ValueError, OverflowError) as error:
                 raise InputError(f"{name}: {error}") from None
         if reset:
@@ -418,6 +363,29 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             return encoder
 
         return start
+
+    def _place(
+        self, folder: Path, sample: pairing.PairSampler, network: nn.Module, seed: int
+    ) -> Path:
+        """The folder of this fit and no other, with its configuration in config.json.
+
+        What cannot be told beforehand (pairs drawn by a function, weights of a network made by one) is
+        compared with the checkpoint by `train`.
+        """
+        aside = ("device", "folder", "network", "progress", "random_state", "tensorboard")
+        parameters = self.get_params(deep=False)
+        config = {
+            "kind": "fit",
+            "seed": seed,
+            "parameters": {k: repr(v) for k, v in parameters.items() if k not in aside},
+            "device": torch.device(self.device).type,
+            "network": None if self.network is None else structure(network),
+            "weights": checkpoints.checksum(network.state_dict())
+            if isinstance(self.network, nn.Module)
+            else None,
+            "data": sample.fingerprint() if isinstance(sample, pairing.ArrayPairs) else None,
+        }
+        return runs.open_run(folder / runs.run_name(config), config)
 
     def _components(self) -> int | None:
         """The number of codes, as far as the parameters say."""

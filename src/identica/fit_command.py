@@ -95,7 +95,8 @@ def run(args: argparse.Namespace) -> int:
     }
     before = os.path.exists(args.out)  # not Path.exists, which may raise
     runs.open_run(args.out, config)
-    ica = ContrastiveICA(**parameters, progress=True, folder=args.out, tensorboard=args.tensorboard)
+    parts = args.out / runs.PARTS
+    ica = ContrastiveICA(**parameters, progress=True, folder=parts, tensorboard=args.tensorboard)
 
     def work(folder: Path) -> dict[str, Any]:
         return fit_into(folder, ica, found, lag, judged=not args.no_diagnosis)
@@ -132,9 +133,16 @@ def fit_into(
     says."""
     import math
 
+    from identica._files import make_folder
+    from identica.runs import PARTS
+    from identica.training import History, write_metrics
+
     where = {"X_pos": data.positives, "groups": data.groups, "lag": lag}
     ica.fit(data.x, **where)
     ica.save(folder / ESTIMATOR)
+    write_metrics(folder, History(ica.history_))
+    for events in (folder / PARTS).glob("*/tensorboard/*"):  # parts go once all is done
+        events.replace(make_folder("out", folder / "tensorboard") / events.name)
     codes = ica.transform(data.x)
     _write_codes(folder, codes)
     bits, possible = ica.score(data.x, **where), math.log2(min(len(codes), 4096))

@@ -32,40 +32,53 @@ WIDE = 1000  # columns beyond which rows are scaled but no longer decorrelated
 
 
 class Whiten(nn.Module):
-    """(x − mean)·W: rows with unit variances and no correlations, as measured on a sample.
+    """(x − mean)/scale·W: rows with unit variances and no correlations, as measured on a sample.
 
     Directions whose standard deviation is below a hundredth of the strongest one's (once every
-    column has unit variance) are not blown up further. Wide rows are scaled column by column.
+    column has unit variance) are not blown up further. Columns that vary by no more than rounding
+    become 0. Wide rows are scaled column by column.
     """
 
     mean: Tensor
+    scale: Tensor
     matrix: Tensor
 
     def __init__(self, columns: int) -> None:
         super().__init__()
-        identity = torch.ones(columns) if columns > WIDE else torch.eye(columns)
-        # the mean in double precision: the digits that vary may be the last ones
+        # in double precision: the digits that vary may be the last ones, and units may be any
         self.register_buffer("mean", torch.zeros(columns, dtype=torch.float64))
-        self.register_buffer("matrix", identity)
+        self.register_buffer("scale", torch.ones(columns, dtype=torch.float64))
+        self.register_buffer("matrix", torch.eye(columns) if columns <= WIDE else torch.empty(0))
 
     def measure(self, x: Tensor) -> None:
-        """Take mean and matrix from a sample N×d."""
-        x = x.to(self.mean)
-        self.mean.copy_(x.mean(0))
-        std = x.std(0, correction=0)
-        varies = std > 1e-12 * x.abs().amax(0)  # more than rounding
-        scale = torch.where(varies, 1 / std, 0.0)
-        if self.matrix.ndim == 1:
-            self.matrix.copy_(scale)
+        """Take mean, scale and matrix from a sample N×d."""
+        given, x = x.dtype, x.to(self.mean)
+        moved = x - x[0]  # exact where rows are alike: no large offset comes into the sums
+        span = moved.abs().amax(0)
+        if not span.isfinite().all():
+            raise InputError("X must span less than 1e308, got columns with a wider range")
+        unit = moved / torch.where(span > 0, span, 1.0)  # whose squares neither vanish nor overflow
+        std, centre = torch.std_mean(unit, 0, correction=0)
+        varies = std * span > 4 * torch.finfo(x.dtype).eps * x.abs().amax(0)  # more than rounding
+        if not varies.any():
+            raise InputError(
+                f"X must vary, but every column is constant to the precision of its type ({given}): "
+                "subtract a large offset before converting to that type"
+            )
+        self.mean.copy_(x[0] + centre * span)
+        self.scale.copy_(torch.where(varies, std * span, torch.inf))
+        if not self.matrix.numel():
             return
-        normal = (x - self.mean) * scale
+        normal = torch.where(varies, (unit - centre) / std, 0.0)
         values, vectors = torch.linalg.eigh(normal.T @ normal / len(x))
-        floor = 1e-4 * values[-1].clamp(min=1e-30)
-        self.matrix.copy_(scale[:, None] * vectors / values.clamp(min=floor).sqrt())
+        # the sign of an eigenvector is anyone's choice: make it the same whatever units and machine
+        weights = 1 / torch.arange(1, len(vectors) + 1).to(vectors)
+        vectors = torch.where(weights @ vectors < 0, -vectors, vectors)
+        self.matrix.copy_(vectors / values.clamp(min=1e-4 * values[-1]).sqrt())
 
     def forward(self, x: Tensor) -> Tensor:
-        centred = (x - self.mean).to(self.matrix.dtype)
-        return centred * self.matrix if self.matrix.ndim == 1 else centred @ self.matrix
+        normal = ((x - self.mean) / self.scale).to(self.matrix.dtype)
+        return normal @ self.matrix if self.matrix.numel() else normal
 
 
 class Pixels(nn.Module):
@@ -79,8 +92,14 @@ class Pixels(nn.Module):
         self.register_buffer("scale", torch.ones(()))
 
     def measure(self, x: Tensor) -> None:
-        """Tell bytes up to 255 from masks of 0 and 1 by a sample."""
+        """Tell bytes up to 255 from masks of 0 and 1 by a sample; check that float32 can hold it."""
         self.scale.fill_(255.0 if x.dtype == torch.uint8 and x.max() > 1 else 1.0)
+        values = x.to(self.scale.dtype)
+        if not values.isfinite().all() or (values.max() == values.min()) != (x.max() == x.min()):
+            raise InputError(
+                "X must hold images that float32 can tell apart, with values up to 3e38: bring them "
+                f"to about 0 to 1, got {float(x.min()):g} to {float(x.max()):g}"
+            )
 
     def forward(self, x: Tensor) -> Tensor:
         x = x.to(self.scale.dtype) / self.scale
@@ -126,7 +145,9 @@ def make_encoder(shape: Shape, n: int | None, network: Network = None, *, seed: 
         n = shape[0]
     if network is not None:
         function("network", network)
-        made = network(shape, n)
+        with torch.random.fork_rng(devices=[]):  # torch's own layers draw from the global state
+            torch.default_generator.manual_seed(seed)
+            made = network(shape, n)
         if not isinstance(made, nn.Module):
             raise InputError(f"network must return a module, got {type(made).__name__}")
         return Encoder(enter, made)

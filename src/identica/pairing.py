@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import mmap
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -19,6 +20,7 @@ Array = NDArray[Any]
 Indices = NDArray[np.int64]
 Lag = int | tuple[int, int]
 
+AT_ONCE = 1 << 22  # bytes that are hashed at once
 SHUFFLED = 1 << 16  # pairs up to which a batch is drawn without replacement
 
 
@@ -184,6 +186,23 @@ class ArrayPairs:
             first, second = self.within.at(chosen, steps.cpu().numpy())
         other = self.x if self.x_pos is None else self.x_pos
         return Batch(rows_of("X", self.x, first), rows_of("X_pos", other, second))
+
+    def fingerprint(self) -> str:
+        """A hash of everything that pairs are drawn from, read some rows at a time."""
+        found = hashlib.sha256()
+        arrays = [self.x, self.x_pos]
+        if self.within is not None:
+            found.update(f"{self.within.low} to {self.within.high}".encode())
+            arrays += [self.within.ends, self.within.order]
+        for array in arrays:
+            if array is None:
+                continue
+            found.update(f"{array.dtype} {array.shape}".encode())
+            rows = max(1, AT_ONCE // max(1, array[:1].nbytes))
+            for start in range(0, len(array), rows):
+                index = np.arange(start, min(start + rows, len(array)))
+                found.update(np.ascontiguousarray(_read(array, index)).data)
+        return found.hexdigest()
 
     @property
     def _block(self) -> int:

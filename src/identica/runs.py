@@ -132,7 +132,7 @@ def execute(
 
 def begun(folder: Path) -> bool:
     """Whether a run, or a part of it, has a checkpoint to go on from."""
-    return (folder / CHECKPOINT).exists() or any(folder.glob(f"{PARTS}/*/{CHECKPOINT}"))
+    return (folder / CHECKPOINT).exists() or any((folder / PARTS).rglob(CHECKPOINT))
 
 
 def _start_over(folder: Path, config: Mapping[str, Any], error: InputError) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,8 +28,9 @@ from identica._check import (
     positive,
 )
 from identica._files import make_folder, write_text
+from identica._identity import differences, identify
+from identica._optimizers import OPTIMIZERS, make_optimizer
 from identica._random import as_generator
-from identica.encoders import Head
 from identica.process import Labelled, Pairs, Pool, Walk
 from identica.runs import CHECKPOINT, METRICS, WEIGHTS, DamagedError
 
@@ -78,7 +79,7 @@ class Training:
 
 
 class NonFiniteLossError(ArithmeticError):
-    """The loss became NaN or infinite."""
+    """The loss, its gradient or a parameter became NaN or infinite."""
 
 
 class Sampler(Protocol):
@@ -151,7 +152,8 @@ def train(
 
     With `out`, metrics.jsonl and checkpoints go to that folder, and a run that was killed goes on
     from its last checkpoint to the same numbers (the same bits, on the same machine with the same
-    number of threads). The final weights are in model.safetensors.
+    number of threads). The final weights are in model.safetensors. A folder belongs to one run: with
+    another training, seed, objective (its initial parameters count) or first batch it is refused.
 
     Under torchrun (see `identica.distributed`), each process encodes its part of every batch. The first
     one scores and writes; all return the same history.
@@ -187,9 +189,13 @@ def train(
     generator = as_generator(seed, _device(objective))
     folder = None if out is None else make_folder("out", as_path("out", out))
     history, start, seconds = History(), 0, 0.0
-    if folder and (state := distributed.from_first(lambda: _read_state(folder))) is not None:
-        start, seconds = _restore(state, objective, optimizer, generator, training, folder)
-        history.records = distributed.from_first(lambda: _read_metrics(folder, start))
+    first, identity = None, {}
+    if folder:
+        first = sample(training.batch, generator=generator)
+        identity = identify(training, seed, objective, first)
+        if (state := distributed.from_first(lambda: _read_state(folder))) is not None:
+            start, seconds = _restore(state, objective, optimizer, generator, identity, folder)
+            history.records = distributed.from_first(lambda: _read_metrics(folder, start))
 
     rank, processes = distributed.group()
     leads = rank == 0  # scores, writes and speaks for all
@@ -212,17 +218,21 @@ def train(
         for group in optimizer.param_groups:
             group["lr"] = group["peak"] * training.lr_factor(step)
 
-        batch = distributed.own_part(sample(training.batch, generator=generator))
+        drawn = first if step == 0 and folder else sample(training.batch, generator=generator)
+        batch, first = distributed.own_part(drawn), None
         with _together(step, folder):
             loss = network(batch)
-            if not math.isfinite(value := distributed.mean(loss.item())):
-                raise NonFiniteLossError(_advice(value, step, folder))
+            _check_finite("loss", value := distributed.mean(loss.item()), step, folder)
             optimizer.zero_grad()
             loss.backward()
+        _check_finite("gradient", _largest(p.grad for p in objective.parameters()), step, folder)
         optimizer.step()
 
         done = step + 1
         bar.update()
+        saves = done % training.checkpoint_every == 0 or done == training.steps
+        if saves:  # what is kept must be good, and no loss has seen these parameters yet
+            _check_finite("largest parameter", _largest(objective.parameters()), step, folder)
         if done % training.score_every == 0 or done == training.steps:
             record = distributed.from_first(measure)
             history.records.append(record)
@@ -230,12 +240,12 @@ def train(
                 for name, number in record.items():
                     board.add_scalar(name, number, done)
             bar.set_postfix({k: f"{v:.4g}" for k, v in record.items() if k not in _NOT_SHOWN})
-        if leads and folder and (done % training.checkpoint_every == 0 or done == training.steps):
+        if leads and folder and saves:
             write_metrics(folder, history)
             state = {
                 "step": done,
                 "seconds": time.perf_counter() - began,
-                "training": vars(training),
+                "identity": identity,
                 "objective": objective.state_dict(),
                 "optimizer": optimizer.state_dict(),
                 "generator": generator.get_state(),
@@ -253,58 +263,6 @@ def train(
 _NOT_SHOWN = {"step", "lr", "seconds"}
 
 
-# --- optimisers ---------------------------------------------------------------------------------
-
-
-def _soap(groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
-    from pytorch_optimizer import SOAP
-
-    return SOAP(groups, weight_decay=0.0, precondition_frequency=10)
-
-
-def _muon(groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
-    """Muon for the matrices, Adam at a tenth of the rate for the rest."""
-    from pytorch_optimizer import Muon
-
-    split = []
-    for group in groups:
-        for matrices in (True, False):
-            params = [p for p in group["params"] if (p.ndim == 2) == matrices]
-            lr = group["lr"] if matrices else group["lr"] / 10
-            if params:
-                split.append({"params": params, "lr": lr, "peak": lr, "use_muon": matrices})
-    return Muon(split)
-
-
-def _adam(groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
-    return torch.optim.Adam(groups)
-
-
-OPTIMIZERS: dict[str, Callable[[list[dict[str, Any]]], torch.optim.Optimizer]] = {
-    "soap": _soap,
-    "muon": _muon,
-    "adam": _adam,
-}
-
-
-def make_optimizer(objective: nn.Module, training: Training) -> torch.optim.Optimizer:
-    """The optimiser of all parameters; a head's own learning rate applies to its own parameters."""
-    own = {
-        id(p): module.lr
-        for module in objective.modules()
-        if isinstance(module, Head) and module.lr is not None
-        for p in module.parameters(recurse=False)
-    }
-    rates: dict[float, list[nn.Parameter]] = {}
-    for parameter in objective.parameters():
-        if parameter.requires_grad:
-            rates.setdefault(own.get(id(parameter), training.lr), []).append(parameter)
-    if not rates:
-        raise InputError("objective has no parameters to learn")
-    groups = [{"params": params, "lr": lr, "peak": lr} for lr, params in rates.items()]
-    return OPTIMIZERS[training.optimizer](groups)
-
-
 # --- checkpoints and metrics --------------------------------------------------------------------
 
 
@@ -318,16 +276,16 @@ def _restore(
     objective: nn.Module,
     optimizer: torch.optim.Optimizer,
     generator: torch.Generator,
-    training: Training,
+    identity: dict[str, Any],
     folder: Path,
 ) -> tuple[int, float]:
     """Put a checkpoint back; its step and the seconds it took to get there."""
     path = folder / CHECKPOINT
-    if not isinstance(state, dict) or "training" not in state:
+    if not isinstance(state, dict) or not isinstance(state.get("identity"), dict):
         raise DamagedError(f"{path} is not a checkpoint of a training run")
-    if state["training"] != vars(training):
+    if other := differences(state["identity"], identity):
         raise DamagedError(
-            f"{path} belongs to another training, {state['training']}: use another out"
+            f"{path} belongs to a run with another {' and another '.join(other)}: use another folder"
         )
     try:
         objective.load_state_dict(state["objective"])
@@ -378,11 +336,21 @@ def _together(step: int, folder: Path | None) -> Iterator[None]:
         ) from error
 
 
-def _advice(value: float, step: int, folder: Path | None) -> str:
+def _check_finite(name: str, value: float, step: int, folder: Path | None) -> None:
+    if math.isfinite(value):
+        return
     kept = ""
     if folder and (folder / CHECKPOINT).exists():
         kept = f" The last good checkpoint is {folder / CHECKPOINT}."
-    return f"the loss became {value} at step {step}: try a lower learning rate.{kept}"
+    raise NonFiniteLossError(
+        f"the {name} became {value} at step {step}: try a lower learning rate.{kept}"
+    )
+
+
+def _largest(tensors: Iterable[Tensor | None]) -> float:
+    """The largest absolute value in some tensors; NaN if there is one."""
+    some = [tensor.detach() for tensor in tensors if tensor is not None]
+    return float(nn.utils.get_total_norm(some, math.inf))
 
 
 def _device(module: nn.Module) -> torch.device:

@@ -320,3 +320,75 @@ def test_an_annealed_alpha_ends_where_it_should_and_resumes():
     for bad in ((1.0, 2), (float("nan"), 2), (0.5, 0)):
         with pytest.raises(InputError, match="anneal"):
             AlignUniform(0.99, anneal=bad)
+
+
+# --- second derivatives -----------------------------------------------------------------------------
+
+TWICE = [
+    {},
+    {"self_negative": True, "effective_negatives": 50},
+    {"symmetric": True, "negatives": 4},
+    {"against": "positive", "learn_tau": True, "positive_in_denominator": False},
+]
+
+
+@pytest.mark.parametrize("options", TWICE, ids=str)
+@pytest.mark.parametrize(
+    "family", [VonMisesFisher(2.0), Laplace(0.7), Normal(0.8), GeneralizedNormal(3.0)], ids=str
+)
+def test_second_derivatives_are_those_of_finite_differences(family, options):
+    """Of the loss in float32, along a direction, against differences of first derivatives in float64."""
+    generator = torch.Generator().manual_seed(0)
+    h, noise, *directions = torch.randn(4, 12, 3, generator=generator, dtype=torch.float64)
+    codes = [h, h + 0.3 * noise]
+    loss = InfoNCE(family, **options)
+    inputs = [x.float().requires_grad_() for x in codes]
+    first = torch.autograd.grad(loss(*inputs), inputs, create_graph=True)
+    along = sum((g * d.float()).sum() for g, d in zip(first, directions, strict=True))
+    ours = torch.autograd.grad(along, inputs)
+
+    def gradient(step):
+        moved = [(x + step * d).requires_grad_() for x, d in zip(codes, directions, strict=True)]
+        return torch.autograd.grad(loss(*moved), moved)
+
+    for found, up, down in zip(ours, gradient(1e-6), gradient(-1e-6), strict=True):
+        expected = (up - down) / 2e-6
+        assert expected.abs().max() > 1e-3
+        assert (found - expected).abs().max() < 1e-4 * expected.abs().max()
+
+
+def test_a_hessian_is_right_or_refused():
+    h = torch.randn(6, 2, generator=torch.Generator().manual_seed(0))
+
+    def loss(h):
+        return InfoNCE(GeneralizedNormal(3.0))(h, (h + 0.1).detach())
+
+    hessian = torch.autograd.functional.hessian
+    assert torch.allclose(hessian(loss, h).double(), hessian(loss, h.double()), atol=1e-5)
+    with pytest.raises(RuntimeError, match="functorch"):
+        torch.func.jacrev(torch.func.grad(loss))(h)
+
+
+# --- codes and options that make no sense -----------------------------------------------------------
+
+
+def test_effective_negatives_need_others_than_the_anchor():
+    with pytest.raises(InputError, match="negatives must be at least 2 with self_negative"):
+        InfoNCE(Laplace(1.0), self_negative=True, negatives=1, effective_negatives=5)
+    h = torch.randn(4, 2, generator=torch.Generator().manual_seed(0))
+    loss = InfoNCE(Laplace(1.0), self_negative=True, negatives=2, effective_negatives=5)
+    assert torch.isfinite(loss(h, h))
+
+
+@pytest.mark.parametrize("bad", [torch.nan, torch.inf])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("loss", [InfoNCE(Laplace(1.0)), AlignUniform(0.5)], ids=["InfoNCE", "AU"])
+@pytest.mark.parametrize("which", [0, 1])
+def test_codes_that_are_not_finite(loss, which, dtype, bad):
+    """In training the loss is not finite, for `train` to notice; elsewhere they are named."""
+    codes = [torch.ones(4, 2, dtype=dtype), torch.ones(4, 2, dtype=dtype)]
+    codes[which][1, 0] = bad
+    assert not torch.isfinite(loss.train()(*codes))
+    with pytest.raises(InputError, match=f"{['h', 'h_pos'][which]} must be finite"):
+        loss.eval()(*codes)
+    loss.train()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import os
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
@@ -16,7 +17,6 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from identica._check import InputError, positive
 from identica._check import count as whole
@@ -36,6 +36,7 @@ def mean_log_sum_exp(
     p: float | None,
     first: int,
     count: int,
+    slow: Callable[[Tensor, Tensor, Tensor | None, Tensor], Tensor] | None = None,
 ) -> Tensor:
     """Mean over the queries of the log-sum-exp of their similarities with a window of keys:
 
@@ -43,7 +44,8 @@ def mean_log_sum_exp(
         W(i) = {i + first + o mod K : 0 ≤ o < count}
 
     with s_ij = scale·⟨q_i, k_j⟩ if p is None and −scale·Σ_d |q_id − k_jd|^p otherwise (whose slope
-    counts as 0 where q_id = k_jd). Differentiable once in all four tensors. The same bits come out
+    counts as 0 where q_id = k_jd). Differentiable in all four tensors, in one pass only once: a graph of
+    the gradients (`create_graph=True`) is made by `slow`, the same function in torch. The same bits come out
     each time with the same number of threads, which is torch's. Where an input is not finite, the
     result is NaN.
 
@@ -55,6 +57,7 @@ def mean_log_sum_exp(
         p: exponent above 0, or None for the dot product.
         first: offset of the window from the query's own index.
         count: number of keys in a window, at most K.
+        slow: of queries, keys, positives and scale; without it, a graph of the gradients is refused.
 
     >>> codes = torch.tensor([[0.0], [1.0], [3.0]])
     >>> mean_log_sum_exp(codes, codes, None, torch.tensor(1.0), p=1, first=1, count=1)
@@ -63,7 +66,7 @@ def mean_log_sum_exp(
     _check(queries, keys, positives, scale, p, first, count)
     tensors = (queries, keys, positives, scale)
     if torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in tensors):
-        return _MeanLogSumExp.apply(*tensors, p, first, count)  # type: ignore[no-untyped-call]
+        return _MeanLogSumExp.apply(*tensors, p, first, count, slow)  # type: ignore[no-untyped-call]
     value, *_ = _evaluate(*tensors, p, first, count, gradient=False)
     return value
 
@@ -71,15 +74,28 @@ def mean_log_sum_exp(
 class _MeanLogSumExp(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, *arguments: Any) -> Tensor:
-        value, *gradients = _evaluate(*arguments, gradient=True)
-        ctx.save_for_backward(*gradients)
+        *inputs, ctx.slow = arguments
+        value, *gradients = _evaluate(*inputs, gradient=True)
+        ctx.save_for_backward(*inputs[:4], *gradients)
         return value
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
-        wanted = zip(ctx.saved_tensors, ctx.needs_input_grad[:4], strict=True)
-        return *(g * upstream if needed else None for g, needed in wanted), None, None, None
+        inputs, gradients = ctx.saved_tensors[:4], ctx.saved_tensors[4:]
+        if torch.is_grad_enabled():  # gradients are to be differentiated in turn
+            gradients = _differentiable(ctx.slow, inputs, ctx.needs_input_grad[:4])
+        wanted = zip(gradients, ctx.needs_input_grad[:4], strict=True)
+        return *(g * upstream if needed else None for g, needed in wanted), None, None, None, None
+
+
+def _differentiable(slow: Any, inputs: Any, needed: Any) -> list[Tensor | None]:
+    """Gradients by torch, with a graph."""
+    if slow is None:
+        raise RuntimeError("the fused kernel has no second derivatives: use float64")
+    inputs = [None if x is None else x.view_as(x) for x in inputs]  # queries may be the keys
+    wanted = [x for x, need in zip(inputs, needed, strict=True) if need]
+    found = iter(torch.autograd.grad(slow(*inputs), wanted, create_graph=True))
+    return [next(found) if need else None for need in needed]
 
 
 def _check(

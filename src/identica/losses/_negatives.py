@@ -33,9 +33,15 @@ def mean_log_sum_exp(
     if plain and not isinstance(conditional, Joint):
         from identica.losses import _fused
 
+        def slow(queries: Tensor, keys: Tensor, positives: Tensor | None, scale: Tensor) -> Tensor:
+            inverse_tau = scale / conditional.precision
+            return by_blocks(
+                conditional, queries, keys, positives, inverse_tau, first=first, count=count
+            )
+
         scale = conditional.precision * inverse_tau
         return _fused.mean_log_sum_exp(
-            queries, keys, positives, scale, p=conditional.p, first=first, count=count
+            queries, keys, positives, scale, p=conditional.p, first=first, count=count, slow=slow
         )
     return by_blocks(conditional, queries, keys, positives, inverse_tau, first=first, count=count)
 

@@ -10,7 +10,7 @@ from identica._tensors import floats
 from identica.distributed import gather
 from identica.families import GeneralizedNormal
 from identica.losses._negatives import mean_log_sum_exp
-from identica.losses.infonce import check_codes, start_and_steps, window
+from identica.losses.infonce import check_codes, check_finite, start_and_steps, window
 
 
 class AlignUniform(nn.Module):
@@ -64,6 +64,8 @@ class AlignUniform(nn.Module):
     def forward(self, h: Tensor, h_pos: Tensor) -> Tensor:
         """The loss (a scalar) of anchors h and positives h_pos, both N×n."""
         check_codes(floats("h", h), floats("h_pos", h_pos))
+        if not self.training:
+            check_finite(h, h_pos)
         alpha = self._alpha()
         keys, offset = gather(h) if self.training else (h, 0)
         first, number = window(len(keys), self.self_negative, None)

@@ -85,6 +85,11 @@ class InfoNCE(nn.Module):
         self.against = one_of("against", against, ["anchor", "positive"])
         self.symmetric = flag("symmetric", symmetric)
         self.apart = count("apart", apart)
+        if self.effective_negatives and self.self_negative and self.negatives == 1:
+            raise InputError(
+                "negatives must be at least 2 with self_negative and effective_negatives, which weighs "
+                "those other than the anchor itself"
+            )
         if self.apart > 1 and self.self_negative:
             raise InputError("apart leaves the anchor itself out, so self_negative must be False")
         log_tau = torch.tensor(math.log(positive("tau", tau)), dtype=torch.float64)
@@ -153,6 +158,8 @@ class InfoNCE(nn.Module):
                 'symmetric=False and against="anchor"'
             )
         check_codes(h, h_pos if h_pos.ndim == 2 else h_pos[:, 0])
+        if not self.training:
+            check_finite(h, h_pos)
         h, h_pos = self.scaled(h), self.scaled(h_pos)
         loss = self._one_way(h, h_pos)
         return (loss + self._one_way(h_pos, h)) / 2 if self.symmetric else loss
@@ -212,10 +219,17 @@ def start_and_steps(anneal: Any) -> tuple[Any, Any]:
 
 
 def check_codes(h: Tensor, h_pos: Tensor) -> None:
-    """Raise unless the codes of a batch are two finite N×n tensors with at least two rows."""
+    """Raise unless the codes of a batch are two N×n tensors with at least two rows."""
     if h.ndim != 2 or h.shape != h_pos.shape:
         raise InputError(
             f"h and h_pos must both have shape N×n, got {tuple(h.shape)} and {tuple(h_pos.shape)}"
         )
     if len(h) < 2:
         raise InputError(f"h must hold at least 2 codes: a batch of {len(h)} has no negatives")
+
+
+def check_finite(h: Tensor, h_pos: Tensor) -> None:
+    """Raise unless all codes are finite. In training the loss tells, as it is not finite either."""
+    for name, codes in (("h", h), ("h_pos", h_pos)):
+        if not codes.isfinite().all():
+            raise InputError(f"{name} must be finite, but some codes are NaN or infinite")

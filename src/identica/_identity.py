@@ -1,0 +1,95 @@
+"""What tells a training run from others, so that a folder never gives one the weights of another.
+
+Hashes would do on one machine. On another one the same seed may give numbers that differ by rounding, so
+tensors are compared by sketches: a few numbers that rounding moves by little and nothing else does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import NoneType
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from identica.families import Family
+from identica.spaces import Space
+
+ROUNDING = 1e-3  # by which sketches may differ, as a fraction of the norm
+PLAIN = (bool, int, float, str, tuple, NoneType, Space, Family)
+LOOKED_AT = 1 << 16  # entries of a tensor that its sketch depends on
+
+
+def identify(settings: Any, seed: Any, objective: nn.Module, first: Any) -> dict[str, Any]:
+    """The identity of a run as plain data: its settings, its objective before training, and its
+    first batch, which stands for the sampler and the data behind it."""
+    state = {name: sketch(value) for name, value in objective.named_parameters()}
+    # of buffers the norm alone: they may hold eigenvectors, whose signs are the machine's
+    state |= {name: sketch(value)[:1] for name, value in objective.named_buffers()}
+    parts = first if isinstance(first, (tuple, list)) else [first]
+    return {
+        "training": dict(vars(settings)),
+        "seed": seed if isinstance(seed, int) else None,
+        "objective": structure(objective),
+        "initial state": state,
+        "first batch": {str(k): sketch(x) for k, x in enumerate(parts) if isinstance(x, Tensor)},
+    }
+
+
+def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    """Names of what differs between two identities by more than rounding."""
+    return [
+        name
+        for name in other
+        if not (_alike if name in ("initial state", "first batch") else _equal)(
+            one.get(name), other[name]
+        )
+    ]
+
+
+def structure(module: nn.Module) -> dict[str, str]:
+    """All parts of a module, by name, as `describe` has them."""
+    return {name or ".": describe(part) for name, part in module.named_modules()}
+
+
+def describe(module: nn.Module) -> str:
+    """A module without its parts and tensors: its class and the options it keeps as attributes.
+
+    >>> describe(nn.Dropout(0.5))
+    'Dropout(p=0.5, inplace=False)'
+    """
+    options = ", ".join(
+        f"{name}={value!r}"
+        for name, value in vars(module).items()
+        if isinstance(value, PLAIN) and name != "training" and not name.startswith("_")
+    )
+    return f"{type(module).__qualname__}({options})"
+
+
+def sketch(tensor: Tensor) -> list[float]:
+    """The norm of a tensor and its products with two fixed directions.
+
+    >>> sketch(torch.tensor([3.0, 4.0]))[0]
+    5.0
+    """
+    flat = tensor.detach().flatten()
+    step = len(flat) // LOOKED_AT | 1  # odd, so as not to stay in one column
+    values = flat[::step].to("cpu", torch.float64)
+    places = torch.arange(len(values), dtype=torch.float64)
+    return [float(x) for x in (values.norm(), values @ places.cos(), values @ (2 * places).sin())]
+
+
+def _equal(one: Any, other: Any) -> bool:
+    return bool(one == other)
+
+
+def _alike(one: Any, other: Mapping[str, list[float]]) -> bool:
+    """Whether sketches of the same names differ by rounding only."""
+    if not isinstance(one, dict) or one.keys() != other.keys():
+        return False
+    return all(
+        len(a) == len(b) and np.allclose(a, b, rtol=0, atol=ROUNDING * b[0], equal_nan=True)
+        for a, b in ((one[name], other[name]) for name in other)
+    )
