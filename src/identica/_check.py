@@ -47,12 +47,20 @@ def finite(name: str, value: float) -> float:
     return number
 
 
-def count(name: str, value: int, at_least: int = 1) -> int:
-    """A whole number of at least `at_least`."""
+def count(name: str, value: int, at_least: int = 1, at_most: int | None = None) -> int:
+    """A whole number of at least `at_least`, and at most `at_most` (or 64 bits)."""
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not whole or not at_least <= value < 2**63:
-        raise InputError(f"{name} must be a whole number of at least {at_least}, got {value!r}")
+    if not whole or not at_least <= value <= (2**63 - 1 if at_most is None else at_most):
+        limit = "" if at_most is None else f" and at most {at_most}"
+        raise InputError(
+            f"{name} must be a whole number of at least {at_least}{limit}, got {value!r}"
+        )
     return int(value)
+
+
+def seed(name: str, value: int) -> int:
+    """A seed: a whole number below 2⁶³, so that twice as much and one more still has 64 bits."""
+    return count(name, value, at_least=0, at_most=2**63 - 1)
 
 
 def one_of(name: str, value: str, options: Iterable[str]) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +15,36 @@ from identica._check import InputError
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A temporary name beside `path` that takes its place when the block ends well."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    """A temporary name beside `path` that takes its place when the block ends well.
+
+    A symbolic link stays, and what it points to is replaced. Anything but a regular file is refused.
+    Errors name `path`, and the temporary file never stays behind.
+    """
+    target = Path(os.path.realpath(_checked("path", path)))
+    if target.exists() and not target.is_file():
+        raise InputError(f"{path} cannot be replaced: it is not a regular file")
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         yield temporary
-        os.replace(temporary, path)
+        os.replace(temporary, target)
+    except OSError as error:
+        if error.filename is not None and Path(error.filename) != temporary:
+            raise
+        # a full disk names no file, and some libraries give no number either
+        number, words = error.errno or errno.EIO, error.strerror or str(error)
+        raise OSError(number, words, str(path)) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file in one step."""
+    """Write a text file in one step.
+
+    The bytes of a file name that is not UTF-8 are escaped as in JSON, which reads them back.
+    """
     with replacing(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
 def write_json(path: Path, data: Any) -> None:
@@ -37,9 +55,15 @@ def write_json(path: Path, data: Any) -> None:
 def make_folder(name: str, path: Path) -> Path:
     """Make a folder for output (with its parents) and return it; `name` is the argument's."""
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        _checked(name, path).mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
         raise InputError(f"{name} must be a folder, but {path} is or lies below a file") from None
     except OSError as error:
         raise InputError(f"{name}: cannot make the folder {path}: {error.strerror}") from None
+    return path
+
+
+def _checked(name: str, path: Path) -> Path:
+    if "\0" in str(path):
+        raise InputError(f"{name} must not contain a null character, got {str(path)!r}")
     return path

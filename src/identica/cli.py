@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import io
+import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
 from identica import __version__, fit_command
 from identica._check import InputError
@@ -99,6 +104,11 @@ def parser() -> Parser:
         description="Make table.json, table.md and report.html of a study anew from its runs.",
     )
     report.add_argument("folder", type=Path, metavar="DIR", help="folder of a study")
+    report.add_argument(
+        "--force",
+        action="store_true",
+        help="replace a table that has more rows, scores or seeds than there are runs",
+    )
     report.set_defaults(run=_report)
 
     data = commands.add_parser(
@@ -115,8 +125,10 @@ def parser() -> Parser:
 
 def whole(text: str) -> int:
     """A whole number of at least 0, as typed on the command line."""
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"must be a whole number of at least 0, got {text!r}")
+    if not text.isdecimal() or len(text) > 100:
+        raise argparse.ArgumentTypeError(
+            f"must be a whole number of at least 0, got {text[:100]!r}"
+        )
     return int(text)
 
 
@@ -158,38 +170,103 @@ def _reproduce(args: argparse.Namespace) -> int:
                 out=out,
             )
     except distributed.LostProcessError as error:
-        print(f"identica: {error}", file=sys.stderr)
+        _say(error)
         return 1
     if rank > 0:  # the first process speaks for all
         return 0
     print(f"{outcome.table}\nreport: {outcome.folder / 'report.html'}")
+    if outcome.kept:
+        _say(f"kept from the earlier table, as not all of their runs are here: {outcome.kept}")
     for label, why in outcome.failures.items():
-        print(f"identica: {label} failed: {why}", file=sys.stderr)
+        _say(f"{label} failed: {why}")
     return 1 if outcome.failures else 0
 
 
 def _report(args: argparse.Namespace) -> int:
     from identica.studies.runner import report
 
-    print(f"{report(args.folder)}\nreport: {args.folder / 'report.html'}")
+    print(f"{report(args.folder, force=args.force)}\nreport: {args.folder / 'report.html'}")
     return 0
 
 
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, which is cleaned up after as Ctrl-C is."""
+
+
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command; its exit code is 0 when done, 2 on bad input, 130 on Ctrl-C."""
-    args = parser().parse_args(argv)
+    """Run a command.
+
+    Its exit code is 0 when done, 1 if something failed on the way, 2 on bad input and where files
+    cannot be read or written, 130 on Ctrl-C, 143 on SIGTERM and 141 if nobody reads the output.
+    """
+    if sys.stderr is None:  # closed by the caller
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+    if sys.stdout is None:
+        _say("standard output is closed: redirect it to /dev/null if it is not wanted")
+        return 2
     try:
-        code: int = args.run(args)
-        return code
+        if isinstance(sys.stdout, io.TextIOWrapper):  # a file name may not be in its encoding
+            sys.stdout.reconfigure(errors="backslashreplace")
+        with _terminable(), _flushed(sys.stdout):
+            args = parser().parse_args(argv)
+            code: int = args.run(args)
+            return code
     except InputError as error:
-        print(f"identica: {error}", file=sys.stderr)
+        _say(error)
         return 2
     except ArithmeticError as error:  # a loss that is not finite
-        print(f"identica: {error}", file=sys.stderr)
+        _say(error)
         return 1
-    except KeyboardInterrupt:
-        print("identica: stopped; the same command goes on from here", file=sys.stderr)
-        return 130
+    except BrokenPipeError:
+        return 141
+    except OSError as error:
+        where = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
+        _say(f"{where}{error.strerror or error}")
+        return 2
+    except MemoryError as error:
+        _say(f"not enough memory: {error}")
+        return 2
+    except KeyboardInterrupt as error:
+        _say("stopped; the same command goes on from here")
+        return 143 if isinstance(error, Terminated) else 130
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Raise `Terminated` on SIGTERM, so that whatever is open is closed and cleaned up."""
+
+    def stop(*_: object) -> NoReturn:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one must not stop the cleaning up
+        raise Terminated
+
+    if threading.current_thread() is not threading.main_thread():  # which alone has handlers
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _flushed(stream: TextIO) -> Iterator[None]:
+    """Write what a stream still holds at the end of the block; raise if that is impossible."""
+    try:
+        yield
+    finally:
+        try:
+            stream.flush()
+        except OSError as error:
+            with suppress(OSError):  # or Python would try again at exit, and complain
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+            raise OSError(error.errno, error.strerror, stream.name.strip("<>")) from error
+
+
+def _say(message: object) -> None:
+    """A line on stderr."""
+    with suppress(OSError), _flushed(sys.stderr):  # if that fails, there is nobody left to tell
+        print("identica:", " ".join(str(message).splitlines()), file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from identica import theory
+from identica._check import seed as check_seed
 from identica._files import write_json
 from identica.encoders import MLP, ContrastiveModel
 from identica.families import Uniform, VonMisesFisher
@@ -51,6 +52,7 @@ def demo(out: Path, *, seed: int = 0, progress: bool = True) -> Path:
     The factors are uniform on S⁹, positives are von Mises–Fisher(10) around them, and the mixing is
     the paper's. A second call with the same folder and seed goes on where the first stopped.
     """
+    check_seed("seed", seed)
     config = {
         "job": "demo",
         "seed": seed,

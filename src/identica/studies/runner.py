@@ -24,11 +24,15 @@ SEEDS = range(5)
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a study: its folder, the table as text, and why runs failed, by their labels."""
+    """What came of a study: its folder, the table as text, and why runs failed, by their labels.
+
+    `kept` says which figures are from an earlier table, because not all of their runs are here.
+    """
 
     folder: Path
     table: str
     failures: dict[str, str] = field(default_factory=dict)
+    kept: str = ""
 
 
 class Planned(NamedTuple):
@@ -60,6 +64,9 @@ def reproduce(
 ) -> Outcome:
     """Do the runs of a study that are not done yet, and write table.json, table.md and report.html.
 
+    A table that is there already loses nothing: a score of which it has more seeds than there are
+    runs, such as in a clone of a repository without them, stays as it is.
+
     In a group of processes (see `identica.distributed`) all work on one run after the other, and a run
     that fails ends the study. The first process writes; the outcome of the others has no table.
 
@@ -82,8 +89,12 @@ def reproduce(
             "workers and engine must be left out in a group: it does one run at a time"
         )
     planned = plan(study, folder, rows=rows, seeds=seeds, preset=preset)
-    left = [item.job.name for item in planned if item.state != "done"]
-    left = distributed.from_first(lambda: left)  # what the others see may be out of date by then
+
+    def unfinished() -> list[str]:
+        table.recorded(folder, study)  # it may raise: better now than after hours of work
+        return [item.job.name for item in planned if item.state != "done"]
+
+    left = distributed.from_first(unfinished)  # what the others see may be out of date by then
     todo = [item.job for item in planned if item.job.name in left]
     labels = {item.job.name: item.label for item in planned}
     names = {use: item.job.name for item in planned for use in item.uses}
@@ -106,7 +117,10 @@ def reproduce(
     else:
         table.register(folder, study, names)
     failures = {labels[name]: why for name, why in failed.items()}
-    return Outcome(folder, report(folder, study), failures)
+    with runs.claim(folder):  # the last to finish writes what all have done
+        known = table.recorded(folder, study)
+        entries = table.collect(folder, study, keep=known)
+        return Outcome(folder, _write(folder, study, entries), failures, table.more(known, entries))
 
 
 def default_folder(study: Study[Any]) -> Path:
@@ -156,17 +170,33 @@ def listing(planned: list[Planned]) -> str:
     return "\n".join([*lines, f"{done} of {len(planned)} runs done"])
 
 
-def report(folder: Path, study: Study[Any] | None = None) -> str:
-    """Make table.json, table.md and report.html anew from the run folders; the table as text."""
-    from identica.report.study import write_study_page
+def report(folder: Path, study: Study[Any] | None = None, *, force: bool = False) -> str:
+    """Make table.json, table.md and report.html anew from the run folders; the table as text.
 
+    A table with more rows, scores or seeds than there are runs is replaced only with `force`.
+    """
     folder = as_path("folder", folder)
     instance("study", study, (Study, NoneType), "a Study")
-    if study is None:
-        study = find(table.registered(folder)[0])
-    entries = table.collect(folder, study)
+    name, _ = table.registered(folder)
+    study = find(name) if study is None else study
+    with runs.claim(folder):
+        entries = table.collect(folder, study)
+        lost = "" if force else table.more(table.recorded(folder, study), entries)
+        if lost:
+            raise InputError(
+                f"{folder / table.TABLE} has more than the runs in {folder / table.RUNS} give, so it "
+                f"stays (force replaces it): {lost}"
+            )
+        return _write(folder, study, entries)
+
+
+def _write(folder: Path, study: Study[Any], entries: list[table.Entry]) -> str:
+    from identica.report.study import write_study_page
+
+    for left in folder.glob(".*.tmp"):  # of a writer that was killed
+        left.unlink(missing_ok=True)
     text = table.markdown(study, entries)
-    write_json(folder / "table.json", table.records(study, entries))
+    write_json(folder / table.TABLE, table.records(study, entries))
     write_text(folder / "table.md", text)
     write_study_page(folder / "report.html", study, entries)
     return text

@@ -10,7 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from identica._check import InputError, count, members
+from identica._check import InputError, members
+from identica._check import seed as check_seed
 from identica.runs import run_name
 
 
@@ -207,7 +208,7 @@ def numbers(name: str, text: str) -> list[int]:
 def check_seeds(seeds: Iterable[int]) -> list[int]:
     """The seeds, each once."""
     listed = members("seeds", seeds, "a list of numbers")
-    found = list(dict.fromkeys(count("seeds", seed, at_least=0) for seed in listed))
+    found = list(dict.fromkeys(check_seed("seeds", seed) for seed in listed))
     if not found:
         raise InputError("seeds must name at least one seed")
     return found

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from identica._check import InputError
 from identica._files import make_folder, write_json
-from identica.runs import CONFIG, claim, read_json, read_result
+from identica.runs import CONFIG, claim, read_json, read_result, run_name
 from identica.studies.study import Finished, Ours, Study, Target
 
-MANIFEST, RUNS = "study.json", "runs"
+MANIFEST, TABLE, RUNS = "study.json", "table.json", "runs"
 
 
 class Entry(NamedTuple):
@@ -48,32 +50,81 @@ def register(folder: Path, study: Study[Any], runs: Mapping[tuple[int, str, int]
 
 def registered(folder: Path) -> tuple[str, dict[tuple[int, str, int], str]]:
     """The name of the study in a folder, and its runs."""
-    if not (folder / MANIFEST).exists():
+    path = folder / MANIFEST
+    if not path.is_file():
         raise InputError(f"{folder} does not hold a study: it has no {MANIFEST}")
-    data = read_json(folder / MANIFEST)
     try:
-        runs = {(e["row"], e["kind"], e["seed"]): str(e["run"]) for e in data["runs"]}
-        return str(data["study"]), runs
-    except (TypeError, KeyError):
-        raise InputError(f"{folder / MANIFEST} is not the list of a study's runs") from None
+        name, entries = _fields(read_json(path), study=str, runs=list)
+        kinds = {"row": int, "kind": str, "seed": int, "run": str}
+        found = [_fields(entry, **kinds) for entry in entries]
+    except TypeError:
+        raise InputError(f"{path} is not the list of a study's runs") from None
+    return name, {(row, kind, seed): run for row, kind, seed, run in found}
 
 
 def finished(folder: Path, name: str, seed: int) -> Finished | None:
-    """A finished run; None if it is missing, damaged or still going on."""
+    """A finished run; None if it is missing, damaged, of another name or still going on."""
     path = folder / RUNS / name
     try:
         config = read_json(path / CONFIG)
-        result = read_result(path, config)
-    except InputError:
+        _fields(config, kind=str, seed=int)
+        same = run_name(config) == name and config["seed"] == seed
+        result = read_result(path, config) if same else None
+        if result is not None:
+            _fields(result.get("errors", {}), **dict.fromkeys(result.get("errors", {}), float))
+    except (InputError, TypeError):
         return None
     return None if result is None else Finished(seed, path, config, result)
+
+
+def _fields(data: Any, **kinds: type) -> list[Any]:
+    """The named values of a JSON object; a `TypeError` unless they are there and of these kinds."""
+    if not isinstance(data, dict):
+        raise TypeError("must be an object")
+    for name, kind in kinds.items():
+        value = data.get(name)
+        number = isinstance(value, (int, float)) and abs(value) <= sys.float_info.max
+        fits = number if kind is float else isinstance(value, kind)
+        if not fits or isinstance(value, bool):
+            raise TypeError(f"{name} must be of type {kind.__name__}")
+    return [data[name] for name in kinds]
 
 
 # --- the figures ------------------------------------------------------------------------------------
 
 
-def collect(folder: Path, study: Study[Any]) -> list[Entry]:
-    """Every score that has at least one finished run, in the order of the table."""
+def recorded(folder: Path, study: Study[Any]) -> dict[tuple[int, str, str], tuple[Ours, float]]:
+    """The figures and seconds of table.json, by row, kind and score; none if there is no table."""
+    path = folder / TABLE
+    if not path.exists():
+        return {}
+    known = {(row.row, t.kind, t.score) for row in study.rows for t in study.targets(row)}
+    found = {}
+    try:
+        for record in _fields({"table": read_json(path)}, table=list)[0]:
+            row, kind, score = _fields(record, row=int, kind=str, score=str)
+            ours = record.get("ours")
+            mean, std, seeds = _fields(ours, mean=float, std=float, seeds=int)
+            (error,) = _fields({"error": std / math.sqrt(max(seeds, 1))} | ours, error=float)
+            (seconds,) = _fields(record, seconds=float)
+            found[row, kind, score] = Ours(mean, std, seeds, error), seconds
+    except TypeError:
+        raise InputError(f"{path} is not the table of a study") from None
+    if foreign := sorted(found.keys() - known):
+        row, kind, score = foreign[0]
+        raise InputError(f"{path} has a score that {study.name} has not: row {row} {kind} {score}")
+    return found
+
+
+def collect(
+    folder: Path,
+    study: Study[Any],
+    keep: Mapping[tuple[int, str, str], tuple[Ours, float]] = MappingProxyType({}),
+) -> list[Entry]:
+    """Every score that has at least one finished run, in the order of the table.
+
+    Those of `keep` (see `recorded`) stay as they are where there are runs of fewer seeds.
+    """
     _, runs = registered(folder)
     entries = []
     for row in study.rows:
@@ -83,12 +134,27 @@ def collect(folder: Path, study: Study[Any]) -> list[Entry]:
                 by_kind.setdefault(kind, []).append(run)
         for target in study.targets(row):
             found = [r for r in by_kind.get(target.kind, []) if target.score in r.result["scores"]]
-            if found:
+            known = keep.get((row.row, target.kind, target.score))
+            if known and known[0].seeds > len(found):
+                entries.append(Entry(row, target, *known, found))
+            elif found:
                 results = [run.result for run in found]
                 seconds = float(np.mean([result["seconds"] for result in results]))
                 ours = pooled(results, target.score, study.summary)
                 entries.append(Entry(row, target, ours, seconds, found))
     return entries
+
+
+def more(table: Mapping[tuple[int, str, str], tuple[Ours, float]], entries: Sequence[Entry]) -> str:
+    """In words, what a table (see `recorded`) has of more seeds than there are runs; empty if nothing."""
+    runs = {(e.row.row, e.target.kind, e.target.score): len(e.runs) for e in entries}
+    found = [
+        f"row {row} {kind} {score} ({ours.seeds} seeds, {runs.get((row, kind, score), 0)} here)"
+        for (row, kind, score), (ours, _) in table.items()
+        if ours.seeds > runs.get((row, kind, score), 0)
+    ]
+    rest = f" and {len(found) - 3} more" if len(found) > 3 else ""
+    return ", ".join(found[:3]) + rest
 
 
 def pooled(results: Sequence[Mapping[str, Any]], score: str, summary: str = "mean") -> Ours:
