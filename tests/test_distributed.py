@@ -92,6 +92,17 @@ def test_a_lost_process_is_named_and_the_run_goes_on(tmp_path, alone):
     assert losses(tmp_path) == pytest.approx(alone, abs=1e-5)
 
 
+def test_what_the_first_process_makes_or_raises_reaches_all_without_pickle(tmp_path):
+    finish(start(2, "tell", tmp_path / "told"))
+    first, second = [json.loads((tmp_path / f"told{rank}").read_text()) for rank in range(2)]
+    values, errors = 2, 4  # of one_of_several.TOLD
+    assert first[: values + errors - 1] == [repr(told) for told in one_of_several.TOLD[:-1]]
+    assert second[: values + 2] == first[: values + 2]
+    assert second[values + 2] == "RuntimeError('the first process failed: Foreign: odd')"
+    assert first[-1].startswith("TypeError(")
+    assert second[-1].startswith("RuntimeError('the first process failed: TypeError: ")
+
+
 def test_only_batches_of_rows_can_be_shared(monkeypatch):
     monkeypatch.setattr("identica.distributed.group", lambda: (1, 2))
     rows = torch.arange(6.0)[:, None]
