@@ -2,14 +2,15 @@
 PYTHON ?= python3.11
 BIN := .venv/bin
 
-.PHONY: install demo test lint bench studies docs clean
+.PHONY: install demo test test-generic lint bench studies docs clean
 
 install: .venv/installed
 
 .venv/installed: pyproject.toml constraints.txt
-	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
-	touch $@
+	@echo "installing into .venv (a few minutes the first time)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/pip install --quiet --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
 
 demo: install
 	$(BIN)/identica demo
@@ -21,6 +22,13 @@ lint: install
 
 test: lint
 	$(BIN)/pytest -n 2
+
+# the arithmetic again, with other instructions than this machine's best: sums in another order
+NUMERICAL := spaces families mixing process encoders losses training theory metrics
+FILES := $(wildcard $(NUMERICAL:%=src/identica/%*) $(NUMERICAL:%=tests/test_%.py) $(NUMERICAL:%=tests/%))
+test-generic: install
+	cache=$$(mktemp -d) && trap 'rm -rf "$$cache"' EXIT && \
+	  ATEN_CPU_CAPABILITY=default NUMBA_CPU_NAME=generic NUMBA_CACHE_DIR="$$cache" $(BIN)/pytest -n 2 $(FILES)
 
 bench: install
 	$(BIN)/python -m benchmarks

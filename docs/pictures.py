@@ -133,16 +133,17 @@ def violations(steps: int) -> Figure:
 def families(steps: int) -> Figure:
     """Where positives lie around a factor: lines of equal density."""
     figure, axes = panels(3)
-    side = torch.linspace(-1, 1, 81)
-    x, y = torch.meshgrid(side, side, indexing="xy")
+    angle = np.linspace(0, 2 * np.pi, 121)  # with the corners
+    circle = np.stack([np.cos(angle), np.sin(angle)])
     named = [
         ("laplace", 1.0, "p = 1: corners on the axes"),
         ("normal", 2.0, "p = 2: all directions alike"),
         ("gennorm3", 3.0, "p = 3: flat across the axes"),
     ]
     for panel, (name, p, below) in zip(axes, named, strict=True):
-        radius = (x.abs() ** p + y.abs() ** p) ** (1 / p)
-        panel.contour(x, y, radius, levels=[0.15, 0.4, 0.65, 0.9], colors=FIRST, linewidths=1.1)
+        for radius in (0.15, 0.4, 0.65, 0.9):
+            line = radius * circle / (np.abs(circle) ** p).sum(axis=0) ** (1 / p)
+            panel.plot(*line, color=FIRST, linewidth=1.1)
         panel.axhline(0, color="#cccccc", linewidth=0.6, zorder=0)
         panel.axvline(0, color="#cccccc", linewidth=0.6, zorder=0)
         frame(panel, name, below)

@@ -1,8 +1,10 @@
-"""One process of a group: python one_of_several.py gradients|train OUT. See test_distributed.py."""
+"""One process of a group: python one_of_several.py gradients|train|tell OUT. See test_distributed.py."""
 
+import json
 import os
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -17,6 +19,7 @@ from identica import (
     Euclidean,
     GenerativeProcess,
     InfoNCE,
+    InputError,
     InvertibleMLP,
     Laplace,
     Normal,
@@ -24,6 +27,8 @@ from identica import (
     Training,
     Uniform,
     VonMisesFisher,
+    distributed,
+    runs,
     train,
 )
 from identica.distributed import own_part, processes
@@ -64,6 +69,41 @@ def gradients(size):
     return found
 
 
+class Foreign(ValueError):
+    """An error that only the first process knows."""
+
+
+TOLD = [
+    {"a": [1, 2.5, None, True, float("inf")], "b": ("text", {3: "ü"})},
+    [torch.arange(6.0).reshape(2, 3).T, torch.tensor([True]), torch.zeros(0, 2)],
+    runs.DamagedError("torn"),
+    InputError("wrong"),
+    Foreign("odd"),
+    partial,  # a function is no data
+]
+
+
+def tell(value):
+    """What comes of a value, or an error, that the first process alone has."""
+
+    def make():
+        if distributed.group()[0] > 0:
+            raise AssertionError("only the first process makes it")
+        if isinstance(value, Exception):
+            raise value
+        return value
+
+    try:
+        return distributed.from_first(make)
+    except Exception as error:
+        return error
+
+
+def threads():
+    """The names of the threads of this process, those of libraries among them."""
+    return [path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")]
+
+
 def main(what, out, pause=0.0):
     torch.set_num_threads(1)
     with processes() as (rank, size):
@@ -71,6 +111,9 @@ def main(what, out, pause=0.0):
             found = gradients(size)
             if rank == 0:
                 torch.save(found, out)
+            return
+        if what == "tell":
+            Path(f"{out}{rank}").write_text(json.dumps([repr(tell(each)) for each in TOLD]))
             return
 
         def slow(number, *, generator):
@@ -83,3 +126,6 @@ def main(what, out, pause=0.0):
 
 if __name__ == "__main__":
     main(sys.argv[1], sys.argv[2], float(os.environ.get("PAUSE", "0")))
+    # One that outlives the interpreter aborts the process, if it lets go of a tensor by then.
+    if left := [name for name in threads() if "gloo" in name]:
+        sys.exit(f"threads that outlive their group: {left}")

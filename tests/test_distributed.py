@@ -16,6 +16,12 @@ from identica.distributed import _AllGather, own_part
 from identica.process import Pairs, Pool, Walk
 
 SCRIPT = Path(__file__).with_name("one_of_several.py")
+# A gradient is a sum over the 128 observations of a batch, and that of each code one over 64 keys. A sum
+# of n float32 numbers is within n·ε/2 times their size of the exact one in any order, so two are within
+# n·ε of each other. Adam makes no more of it: it moves a weight with gradient g by about its rate, so that
+# a gradient off by η changes the step by rate·η/|g|, and hence the loss by rate·η, the share η/|g| of what
+# the step was to change.
+ROUNDING = (128 + 64) * torch.finfo(torch.float32).eps
 
 
 def start(number, *arguments, script=(str(SCRIPT),), **more):
@@ -45,7 +51,11 @@ def start(number, *arguments, script=(str(SCRIPT),), **more):
 
 
 def finish(group):
-    said = [process.communicate(timeout=120)[1] for process in group]
+    try:
+        said = [process.communicate(timeout=300)[1] for process in group]
+    finally:
+        for process in group:
+            process.kill()
     assert [process.returncode for process in group] == [0] * len(group), said
 
 
@@ -67,13 +77,16 @@ def test_gradients_of_two_processes_are_those_of_one(tmp_path):
     two, one = torch.load(tmp_path / "two.pt", weights_only=True), one_of_several.gradients(1)
     assert two.keys() == one.keys()
     for name, gradient in one.items():
-        assert gradient.abs().max() > 1e-4 or "bias" in name  # moving all codes changes no distance
-        assert (two[name] - gradient).abs().max() < 1e-6, name
+        loss = name.partition(":")[0]
+        size = max(one[each].abs().max() for each in one if each.startswith(f"{loss}:"))
+        # moving all codes changes no distance
+        assert gradient.abs().max() > 1e-2 * size or "bias" in name
+        assert (two[name] - gradient).abs().max() <= ROUNDING * size, name
 
 
 def test_loss_curves_coincide(tmp_path, alone):
     finish(start(2, "train", tmp_path))
-    assert losses(tmp_path) == pytest.approx(alone, abs=1e-5)
+    assert losses(tmp_path) == pytest.approx(alone, rel=ROUNDING)
 
 
 def test_a_lost_process_is_named_and_the_run_goes_on(tmp_path, alone):
@@ -89,7 +102,18 @@ def test_a_lost_process_is_named_and_the_run_goes_on(tmp_path, alone):
     assert "LostProcessError: a process of the group was lost at step" in said
     assert "start all of them again" in said
     finish(start(2, "train", tmp_path))
-    assert losses(tmp_path) == pytest.approx(alone, abs=1e-5)
+    assert losses(tmp_path) == pytest.approx(alone, rel=ROUNDING)
+
+
+def test_what_the_first_process_makes_or_raises_reaches_all_without_pickle(tmp_path):
+    finish(start(2, "tell", tmp_path / "told"))
+    first, second = [json.loads((tmp_path / f"told{rank}").read_text()) for rank in range(2)]
+    values, errors = 2, 4  # of one_of_several.TOLD
+    assert first[: values + errors - 1] == [repr(told) for told in one_of_several.TOLD[:-1]]
+    assert second[: values + 2] == first[: values + 2]
+    assert second[values + 2] == "RuntimeError('the first process failed: Foreign: odd')"
+    assert first[-1].startswith("TypeError(")
+    assert second[-1].startswith("RuntimeError('the first process failed: TypeError: ")
 
 
 def test_only_batches_of_rows_can_be_shared(monkeypatch):

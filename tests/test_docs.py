@@ -147,8 +147,12 @@ def test_pictures_are_small_and_can_be_drawn_again(short, tmp_path):
     assert drawn == {path.name for path in (DOCS / "img").iterdir()}
     for path in (DOCS / "img").iterdir():
         assert 1_000 < path.stat().st_size < 100_000
-    # what needs no training comes out the same
-    assert (tmp_path / "families.svg").read_bytes() == (DOCS / "img/families.svg").read_bytes()
+    # what needs no training comes out the same, but for the last of the two digits that are kept
+    number = r"-?\d+(?:\.\d+)?"
+    again, kept = [(f / "families.svg").read_text("utf-8") for f in (tmp_path, DOCS / "img")]
+    assert re.sub(number, "", again) == re.sub(number, "", kept)
+    again, kept = [list(map(float, re.findall(number, text))) for text in (again, kept)]
+    assert again == pytest.approx(kept, rel=1e-9, abs=0.011)
 
 
 def test_pasted_tables_are_those_of_the_results():

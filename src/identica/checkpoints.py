@@ -111,6 +111,24 @@ def _put_back(tree: Any, tensors: dict[str, Tensor]) -> Any:
     raise ValueError(f"unknown structure {kind!r}")
 
 
+def pack(state: Any) -> bytes:
+    """Nested dicts and lists of tensors and plain values as bytes, for `unpack`."""
+    from safetensors.torch import save
+
+    tensors: dict[str, Tensor] = {}
+    tree = json.dumps(_take_out(state, tensors))
+    return save(tensors | {"tree": torch.tensor(list(tree.encode()), dtype=torch.uint8)})
+
+
+def unpack(packed: bytes) -> Any:
+    """What was given to `pack`."""
+    from safetensors.torch import load
+
+    # copies, as bytes are no place for aligned tensors: products of others round differently
+    tensors = {name: tensor.clone() for name, tensor in load(packed).items()}
+    return _put_back(json.loads(bytes(tensors.pop("tree").numpy())), tensors)
+
+
 def save_weights(path: Path, module: torch.nn.Module) -> None:
     """Write a module's weights as a plain safetensors file."""
     _write(path, {name: value.contiguous() for name, value in module.state_dict().items()})

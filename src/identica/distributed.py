@@ -19,12 +19,17 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from identica import checkpoints
 from identica._check import InputError
 from identica.process import Pool, Walk
+from identica.runs import DamagedError
 
 T = TypeVar("T")
 # Others wait while the first process scores. One that died is noticed without that.
 PATIENCE = timedelta(hours=6)
+ERRORS: dict[str, type[Exception]] = {  # that are the same in all processes
+    error.__name__: error for error in (InputError, DamagedError)
+}
 
 
 class LostProcessError(RuntimeError):
@@ -49,6 +54,11 @@ def processes() -> Iterator[tuple[int, int]]:
     if torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
         backend = "cpu:gloo,cuda:nccl"  # small networks and numbers stay on the CPU
+    # DistributedDataParallel imports this module, whose default arguments are the group that exists by
+    # then. Imported now, they are None. Otherwise the group could never be freed, and its threads would
+    # outlive the interpreter: the last tensor that one of them lets go would abort the process.
+    from torch.distributed.nn import functional  # noqa: F401
+
     dist.init_process_group(backend, timeout=PATIENCE)
     try:
         yield group()
@@ -118,24 +128,44 @@ def mean(value: float) -> float:
 def from_first(make: Callable[[], T]) -> T:
     """What the first process makes, for all of them; what it raises, they all raise.
 
+    It may be nested dicts and lists of tensors and plain values, which is all that processes send each
+    other: nothing is unpickled. An error other than an `InputError` is a `RuntimeError` for the others.
+
     >>> from_first(lambda: 3)
     3
     """
     rank, size = group()
     if size == 1:
         return make()
-    made: list[Any] = [None, None]
-    if rank == 0:
-        try:
-            made[0] = make()
-        except Exception as error:
-            made[1] = error
+    if rank > 0:
+        made, kind, message = checkpoints.unpack(_broadcast(b""))
+        if kind is not None:
+            raise ERRORS.get(kind, RuntimeError)(message)
+        return made
     try:
-        dist.broadcast_object_list(made)
+        made = make()
+        packed = checkpoints.pack((made, None, None))
+    except Exception as error:
+        kind, message = type(error).__name__, str(error)
+        if kind not in ERRORS:
+            message = f"the first process failed: {kind}: {message}"
+        _broadcast(checkpoints.pack((None, kind, message)))
+        raise
+    _broadcast(packed)
+    return made
+
+
+def _broadcast(content: bytes) -> bytes:
+    """The bytes of the first process, in all of them."""
+    try:
+        length = torch.tensor(len(content))
+        dist.broadcast(length, 0)
+        buffer = torch.empty(int(length), dtype=torch.uint8)
+        if content:
+            buffer.copy_(torch.frombuffer(bytearray(content), dtype=torch.uint8))
+        dist.broadcast(buffer, 0)
     except RuntimeError as error:
         raise LostProcessError(
             f"a process of the group was lost: start all of them again ({error})"
         ) from error
-    if made[1] is not None:
-        raise made[1]
-    return made[0]
+    return buffer.numpy().tobytes()

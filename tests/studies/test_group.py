@@ -4,12 +4,21 @@ import json
 import socket
 
 import pytest
+import torch
 from test_kitti import TINY, boxes, study
 
 from identica import InputError
 from identica.studies import kitti, reproduce
 from identica.studies.runner import plan
 from test_distributed import losses, start
+
+# The gradient of a filter of the first layer sums over eight images at 32×32 places. As in
+# test_distributed.py, sums of n float32 terms that are added in another order agree within n·ε of the
+# terms' size, and Adam's steps keep that share of what they change: about 1 in all, as the losses do.
+ROUNDING = 8 * 32 * 32 * torch.finfo(torch.float32).eps
+# Codes that agree this well may swap ranks where frames are nearly tied. Neighbours among N frames that do
+# change a Spearman correlation by 12/N² at most; of 96, ten are allowed to.
+SWAPS = 10 * 12 / 96**2
 
 # the command twice, first with data that cannot be read at the third step; how both ended, and how many
 # batches each training of a run drew (one process for both commands: most of the time goes into imports)
@@ -79,8 +88,9 @@ def test_two_processes_make_one_table_and_go_on(tmp_path, monkeypatch):
     records = json.loads((out / "table.json").read_text())
     for folder, row, record in zip((first, second), chosen.rows, records, strict=True):
         alone = kitti.run(row, 0, TINY, out=tmp_path / f"alone-{row.row}")
-        assert losses(folder) == pytest.approx(losses(tmp_path / f"alone-{row.row}"), abs=1e-5)
-        assert record["ours"]["mean"] == pytest.approx(alone["scores"]["mcc"], abs=1e-3)
+        expected = losses(tmp_path / f"alone-{row.row}")
+        assert losses(folder) == pytest.approx(expected, abs=ROUNDING)
+        assert record["ours"]["mean"] == pytest.approx(alone["scores"]["mcc"], abs=SWAPS)
 
 
 def test_a_group_has_no_workers(tmp_path, monkeypatch):
