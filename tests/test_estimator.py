@@ -70,7 +70,7 @@ def test_it_behaves_as_scikit_learn_asks():
 
 def test_pairs_give_back_each_factor():
     train, test = pairs(20_000), pairs(1000, seed=1)
-    ica = ContrastiveICA(conditional="laplace", network=SMALL, steps=200, batch=256)
+    ica = ContrastiveICA(conditional="laplace", steps=200, batch=256)
     codes = ica.fit(train.x, train.x_pos).transform(test.x)
     assert mcc(test.z, codes) > 0.98 > mcc(test.z, test.x) + 0.05
     assert 0 <= codes.min() < codes.max() <= 1

@@ -115,7 +115,7 @@ def test_the_family_of_a_known_process_is_found(truth, monkeypatch):
 
     sample = ArrayPairs(pairs.x.numpy(), pairs.x_pos.numpy())
     choices = candidates("unbounded", "auto", 2)
-    found = select(choices, start, sample, Training(steps=100, batch=512))
+    found = select(choices, start, sample, Training(steps=200, batch=512))
     assert found.conditional.p == truth.p
     assert found.table[0]["behind"] == 0 < found.table[1]["behind"] < found.table[2]["behind"]
 
