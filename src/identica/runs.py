@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import shutil
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -62,7 +62,7 @@ def read_json(path: Path) -> Any:
     """What a JSON file holds; a damaged one gives one clear error."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path} cannot be read: {error}") from None
 
 
@@ -93,7 +93,7 @@ def _is_result(data: Any) -> bool:
         return False
     numbers = [*data["scores"].values(), data.get("seconds"), data.get("pairs"), data.get("seed")]
     return bool(data["scores"]) and all(
-        isinstance(n, (int, float)) and math.isfinite(n) for n in numbers
+        isinstance(n, (int, float)) and abs(n) <= sys.float_info.max for n in numbers
     )
 
 
