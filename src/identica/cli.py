@@ -207,7 +207,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if isinstance(sys.stdout, io.TextIOWrapper):  # a file name may not be in its encoding
             sys.stdout.reconfigure(errors="backslashreplace")
-        with _terminable(), _flushed(sys.stdout):
+        with _stoppable(), _flushed(sys.stdout):
             args = parser().parse_args(argv)
             code: int = args.run(args)
             return code
@@ -226,27 +226,54 @@ def main(argv: Sequence[str] | None = None) -> int:
     except MemoryError as error:
         _say(f"not enough memory: {error}")
         return 2
-    except KeyboardInterrupt as error:
+    except KeyboardInterrupt as stop:
         _say("stopped; the same command goes on from here")
-        return 143 if isinstance(error, Terminated) else 130
+        return 143 if isinstance(stop, Terminated) else 130
 
 
 @contextmanager
-def _terminable() -> Iterator[None]:
-    """Raise `Terminated` on SIGTERM, so that whatever is open is closed and cleaned up."""
+def _stoppable() -> Iterator[None]:
+    """Raise `KeyboardInterrupt` on Ctrl-C and `Terminated` on SIGTERM, and see that neither gets lost.
 
-    def stop(*_: object) -> NoReturn:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one must not stop the cleaning up
-        raise Terminated
-
-    if threading.current_thread() is not threading.main_thread():  # which alone has handlers
+    Python drops what is raised in the callback of a weak reference: the signal is then sent again.
+    Compiled code may raise an error of its own instead. matplotlib has many of both.
+    """
+    main_thread = threading.main_thread().ident
+    if threading.get_ident() != main_thread:  # which alone has handlers
         yield
         return
-    before = signal.signal(signal.SIGTERM, stop)
+    kinds = {signal.SIGINT: KeyboardInterrupt, signal.SIGTERM: Terminated}
+    received: list[int] = []
+    again: list[threading.Timer] = []
+
+    def stop(number: int, _: object) -> None:
+        if (
+            number != signal.SIGTERM or number not in received
+        ):  # a second one must not stop the clean-up
+            received.append(number)
+            raise kinds[signal.Signals(number)]
+
+    def dropped(what: sys.UnraisableHookArgs) -> None:
+        if received and issubclass(what.exc_type, KeyboardInterrupt):
+            again.append(threading.Timer(0.01, signal.pthread_kill, [main_thread, received.pop()]))
+            again[-1].start()
+        else:
+            hook(what)
+
+    hook, sys.unraisablehook = sys.unraisablehook, dropped
+    handlers = {number: signal.signal(number, stop) for number in kinds}
     try:
         yield
+    except Exception:
+        if received:
+            raise kinds[signal.Signals(received[-1])] from None
+        raise
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for timer in again:
+            timer.cancel()
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        sys.unraisablehook = hook
 
 
 @contextmanager

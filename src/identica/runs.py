@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import shutil
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -93,7 +93,7 @@ def _is_result(data: Any) -> bool:
         return False
     numbers = [*data["scores"].values(), data.get("seconds"), data.get("pairs"), data.get("seed")]
     return bool(data["scores"]) and all(
-        isinstance(n, (int, float)) and math.isfinite(n) for n in numbers
+        isinstance(n, (int, float)) and abs(n) <= sys.float_info.max for n in numbers
     )
 
 

@@ -1,6 +1,7 @@
 """`identica reproduce` and `identica report` as typed."""
 
 import json
+import shutil
 
 import pytest
 from counting import Count, study
@@ -107,3 +108,107 @@ def test_an_unreachable_cluster_is_one_line_and_exit_2(engine, tmp_path, capsys,
 def test_report_of_no_study(tmp_path, capsys):
     assert cli.main(["report", str(tmp_path)]) == 2
     assert "does not hold a study" in capsys.readouterr().err
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.glob("[!.]*") if path.is_file()}
+
+
+def test_a_report_never_replaces_a_table_by_less(tmp_path, capsys):
+    """As in a clone of a repository that keeps the table, but not the runs."""
+    assert cli.main(["reproduce", "counting", "--rows", "1,2", "--seeds", "0,1"]) == 0
+    folder = tmp_path / "identica-counting"
+    before = contents(folder)
+    gone = sorted(folder.glob("runs/contrastive-*"))[0]
+    for lost in (gone, folder / "runs"):  # a seed, and everything
+        shutil.rmtree(lost)
+        capsys.readouterr()
+        assert cli.main(["report", str(folder)]) == 2
+        out, err = capsys.readouterr()
+        assert (out, len(err.splitlines())) == ("", 1)
+        assert f"{folder / 'table.json'} has more than the runs" in err
+        assert contents(folder) == before
+    assert "row 1 contrastive r2 (2 seeds, 0 here), row 2 contrastive r2 (2 seeds, 0 here)" in err
+    assert cli.main(["report", str(folder), "--force"]) == 0
+    assert json.loads((folder / "table.json").read_text()) == []
+
+
+def test_reproduce_keeps_the_figures_whose_runs_are_gone(tmp_path, capsys):
+    assert cli.main(["reproduce", "counting", "--rows", "1,2", "--seeds", "3,4"]) == 0
+    folder = tmp_path / "identica-counting"
+    before = json.loads((folder / "table.json").read_text())
+    shutil.rmtree(folder / "runs")
+    capsys.readouterr()
+    assert cli.main(["reproduce", "counting", "--rows", "1", "--seeds", "0-2"]) == 0
+    out, err = capsys.readouterr()
+    first, second = json.loads((folder / "table.json").read_text())
+    assert first["ours"] == {"mean": pytest.approx(0.2), "std": pytest.approx(0.2), "seeds": 3}
+    assert second == before[1]
+    assert "| 2 | 5 | 50.00 ± 10.00 | 70.00 ± 14.14 (2) |" in out
+    assert err.splitlines()[-1] == (
+        "identica: kept from the earlier table, as not all of their runs are here: "
+        "row 2 contrastive r2 (2 seeds, 0 here)"
+    )
+
+
+FOREIGN = [
+    *("", "{", "[]", "{}", "3", "null", "NaN", '"x"', "[3]", "[" * 100_000, "\ufeff{}", "9" * 5000),
+    *('{"study": 3, "runs": []}', '{"study": "counting", "runs": [3]}', '{"study": "counting"}'),
+    '{"study": "counting", "runs": [{"row": "1", "kind": "contrastive", "seed": 0, "run": "x"}]}',
+    '{"study": "counting", "runs": [{"row": 1, "kind": [], "seed": 0, "run": "x"}]}',
+    '[{"row": 1, "kind": "contrastive", "score": "r2", "ours": 3, "seconds": 1}]',
+    '[{"row": 1, "kind": "contrastive", "score": "r2", "ours": {"mean": NaN}, "seconds": 1}]',
+    '[{"row": 9, "kind": "x", "score": "y", "ours": {"mean": 1, "std": 0, "seeds": 2}, "seconds": 1}]',
+    '{"kind": "contrastive"}',
+    '{"scores": {"r2": NaN}, "seconds": 0, "pairs": 0, "seed": 0}',
+    f'{{"scores": {{"r2": {"9" * 400}}}, "seconds": 0, "pairs": 0, "seed": 0}}',
+    '{"scores": {"r2": 1}, "errors": [], "seconds": 0, "pairs": 0, "seed": 0}',
+    '{"scores": {"r2": 1}, "errors": {"r2": "x"}, "seconds": 0, "pairs": 0, "seed": 0}',
+]
+
+
+def test_a_foreign_list_or_table_is_named(tmp_path, capsys):
+    assert cli.main(["reproduce", "counting", "--rows", "1", "--seeds", "0", "--out", "out"]) == 0
+    again = ["reproduce", "counting", "--rows", "1,2", "--seeds", "0", "--out", "out"]
+    runs = sorted(tmp_path.glob("out/runs/*"))
+    for name in ("study.json", "table.json"):
+        path = tmp_path / "out" / name
+        whole = path.read_bytes()
+        for text in FOREIGN:
+            if (name, text) == ("table.json", "[]"):
+                continue  # the table of a study that has just begun
+            path.write_text(text)
+            before = contents(tmp_path / "out")
+            capsys.readouterr()
+            for command in (["report", "out"], again):
+                assert cli.main(command) == 2, text
+                err = capsys.readouterr().err
+                assert len(err.splitlines()) == 1
+                assert f"out/{name} " in err
+            assert contents(tmp_path / "out") == before
+            assert sorted(tmp_path.glob("out/runs/*")) == runs  # refused before any work
+        path.write_bytes(whole)
+
+
+@pytest.mark.parametrize("name", ["config.json", "result.json"])
+def test_a_foreign_run_is_left_out_of_the_table(name, tmp_path):
+    command = ["reproduce", "counting", "--rows", "1,2", "--seeds", "0", "--out", "out"]
+    assert cli.main(command) == 0
+    (path,) = (
+        run / name
+        for run in tmp_path.glob("out/runs/contrastive-*")
+        if json.loads((run / "config.json").read_text())["row"] == 1
+    )
+    for text in FOREIGN:
+        path.write_text(text)
+        assert cli.main(["report", "out", "--force"]) == 0, text
+        (record,) = json.loads((tmp_path / "out" / "table.json").read_text())
+        assert record["row"] == 2
+
+
+def test_what_a_killed_writer_left_is_removed(tmp_path):
+    command = ["reproduce", "counting", "--rows", "1", "--seeds", "0", "--out", "out"]
+    assert cli.main(command) == 0
+    (tmp_path / "out" / ".table.json.123.tmp").write_text("[")
+    assert cli.main(["report", "out"]) == 0
+    assert not list(tmp_path.glob("out/.*.tmp"))

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from identica.datasets.threedident.storage import Draw
 
 AGAIN = 16  # images that `check` draws again
-MOST = 10_000_000  # images of a data set: their factors alone take 800 MB
 ALIKE = 25.0  # dB; images of other latents score about 15
+MOST, LARGEST, DENSEST = 10_000_000, 4096, 65_536  # images, side in pixels, rays for a pixel
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -96,7 +96,7 @@ def engine(name: str, samples: int | None) -> tuple[Draw, int, int]:
         from identica.datasets.threedident.storage import STEP
 
         usual, step = 8, STEP
-    rays = usual if samples is None else count("samples", samples)
+    rays = usual if samples is None else count("samples", samples, at_most=DENSEST)
     return lambda z, size: render(z, size, rays), rays, step
 
 
@@ -104,14 +104,13 @@ def _build(args: argparse.Namespace) -> int:
     import numpy as np
     from tqdm import tqdm
 
-    from identica._check import InputError, count
+    from identica._check import count
+    from identica._check import seed as check_seed
     from identica.datasets.threedident.scene import FACTORS, check_factors
     from identica.datasets.threedident.storage import build
 
-    seed = count("seed", args.seed, at_least=0)
-    n = count("n", args.n)
-    if n > MOST:
-        raise InputError(f"n must be at most {MOST}, got {n}")
+    seed, n = check_seed("seed", args.seed), count("n", args.n, at_most=MOST)
+    size = count("size", args.size, at_most=LARGEST)
     draw, rays, step = engine(args.engine, args.samples)
     # with n, or a small set would be the beginning of a large one
     z = np.random.default_rng([seed, n]).uniform(-1, 1, (n, 10))
@@ -134,7 +133,7 @@ def _build(args: argparse.Namespace) -> int:
             args.out,
             z,
             draw,
-            size=args.size,
+            size=size,
             packed=args.packed,
             settings=settings,
             step=step,
