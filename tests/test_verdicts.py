@@ -102,11 +102,17 @@ def test_a_conditional_of_another_family_is_a_caution(found, conditional, expect
     assert _conditional(found, conditional).level == expected
 
 
-def test_an_interval_holds_its_ends():
-    # the median is √2 and more, so the intervals decide: those that end at the model's shape hold it
-    touching = Law(1.6, 1.0, (1.0, 2.0), (0.9, 1.1), 100)
-    found = Laws([touching], None, 0.0, 1.0, 0.0, np.zeros(1), None)
-    assert _conditional(found, Laplace(1.0)).level == "fine"
-    missed = touching._replace(shape_interval=(above(1.0), 2.0))
-    found = Laws([missed], None, 0.0, 1.0, 0.0, np.zeros(1), None)
-    assert _conditional(found, Laplace(1.0)).level == "caution"
+@pytest.mark.parametrize(
+    ("shape", "interval", "conditional", "expected"),
+    [
+        (1.6, (1.0, 2.0), Laplace(1.0), "fine"),
+        (1.6, (above(1.0), 2.0), Laplace(1.0), "caution"),
+        (1.2, (1.0, 2.0), Normal(1.0), "fine"),
+        (1.2, (1.0, below(2.0)), Normal(1.0), "caution"),
+    ],
+)
+def test_an_interval_holds_its_ends(shape, interval, conditional, expected):
+    # the shape is nearest to another family, so the interval decides
+    law = Law(shape, 1.0, interval, (0.9, 1.1), 100)
+    found = Laws([law], None, 0.0, 1.0, 0.0, np.zeros(1), None)
+    assert _conditional(found, conditional).level == expected

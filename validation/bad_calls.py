@@ -17,6 +17,7 @@ import tempfile
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import chdir
 from functools import cache
 from pathlib import Path
 from queue import Empty, Queue
@@ -129,7 +130,7 @@ def outcome(base: Base, argument: str | None, value: Any) -> tuple[str, str]:
 def work(start: int, every: int, only: str | None) -> None:
     """Make the calls from number `start` on, and print a line before and after each."""
     torch.set_num_threads(1)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, chdir(folder):  # for relative paths
         for number, (name, base, argument, value) in enumerate(calls(Path(folder))):
             skipped = only is not None and not name.startswith(only)
             if number < start or number % every or skipped:

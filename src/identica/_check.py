@@ -16,6 +16,10 @@ class InputError(ValueError):
     """Input that cannot be used. The message names the argument and says what would be right."""
 
 
+class InputTypeError(InputError, TypeError):
+    """Input of a wrong type, where scikit-learn asks for a `TypeError`."""
+
+
 def positive(name: str, value: float) -> float:
     """A finite number above zero.
 

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
 from identica import _saved, checkpoints, fitting, pairing, runs
-from identica._check import InputError, as_array, count
+from identica._check import InputError, InputTypeError, as_array, count
 from identica._files import make_folder
 from identica._identity import structure
 from identica._random import as_generator
@@ -338,7 +338,9 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
                     data = validate_data(
                         self, X, reset=reset, dtype="numeric", ensure_all_finite=not mapped
                     )
-            except (TypeError, ValueError, OverflowError) as error:
+            except TypeError as error:
+                raise InputTypeError(f"{name}: {error}") from None
+            except (ValueError, OverflowError) as error:
                 raise InputError(f"{name}: {error}") from None
         if reset:
             self._shape = tuple(data.shape[1:])
