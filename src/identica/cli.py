@@ -11,6 +11,7 @@ from typing import NoReturn
 
 from identica import __version__, fit_command
 from identica._check import InputError
+from identica._signals import Terminated, stoppable
 
 # the modules that add the commands of each data set
 DATA_SETS: dict[str, str] = {
@@ -176,20 +177,21 @@ def _report(args: argparse.Namespace) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command; its exit code is 0 when done, 2 on bad input, 130 on Ctrl-C."""
+    """Run a command; its exit code is 0 when done, 2 on bad input, 130 on Ctrl-C, 143 on SIGTERM."""
     args = parser().parse_args(argv)
     try:
-        code: int = args.run(args)
-        return code
+        with stoppable():
+            code: int = args.run(args)
+            return code
     except InputError as error:
         print(f"identica: {error}", file=sys.stderr)
         return 2
     except ArithmeticError as error:  # a loss that is not finite
         print(f"identica: {error}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         print("identica: stopped; the same command goes on from here", file=sys.stderr)
-        return 130
+        return 143 if isinstance(stop, Terminated) else 130
 
 
 if __name__ == "__main__":
