@@ -92,13 +92,13 @@ def kill_again_and_again(times, moments, out, script, *arguments):
             seen |= kept(out)
         time.sleep(moments.uniform(0, 0.1))
         os.killpg(study.pid, signal.SIGKILL)
-        _, told = study.communicate(timeout=60)
+        _, told = study.communicate(timeout=600)
         tidy_up(study.pid)
         assert study.returncode == -signal.SIGKILL, told  # it was not done by then
         assert results.items() <= finished(out).items()
         results = finished(out)
     study = begin(script, *arguments)
-    _, told = study.communicate(timeout=120)
+    _, told = study.communicate(timeout=600)
     assert study.returncode == 0, told
     assert results.items() <= finished(out).items()
     assert not list(out.glob("runs/*/checkpoint.safetensors"))
@@ -152,7 +152,7 @@ def test_a_stopped_study_ends_cleanly_and_says_how_to_go_on(tmp_path, number, co
     processes = children(study.pid)
     assert shared(study.pid)
     (os.killpg if everybody else os.kill)(study.pid, number)  # a terminal tells every process
-    out, told = study.communicate(timeout=120)
+    out, told = study.communicate(timeout=600)
     assert study.returncode == code
     assert told.splitlines()[-1] == STOPPED
     assert "Traceback" not in told
