@@ -5,9 +5,7 @@ from __future__ import annotations
 import argparse
 import io
 import os
-import signal
 import sys
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
@@ -16,6 +14,7 @@ from typing import NoReturn, TextIO
 
 from identica import __version__, fit_command
 from identica._check import InputError
+from identica._signals import Terminated, stoppable
 
 # the modules that add the commands of each data set
 DATA_SETS: dict[str, str] = {
@@ -189,10 +188,6 @@ def _report(args: argparse.Namespace) -> int:
     return 0
 
 
-class Terminated(KeyboardInterrupt):
-    """SIGTERM, which is cleaned up after as Ctrl-C is."""
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command.
 
@@ -207,7 +202,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if isinstance(sys.stdout, io.TextIOWrapper):  # a file name may not be in its encoding
             sys.stdout.reconfigure(errors="backslashreplace")
-        with _stoppable(), _flushed(sys.stdout):
+        with stoppable(), _flushed(sys.stdout):
             args = parser().parse_args(argv)
             code: int = args.run(args)
             return code
@@ -229,51 +224,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt as stop:
         _say("stopped; the same command goes on from here")
         return 143 if isinstance(stop, Terminated) else 130
-
-
-@contextmanager
-def _stoppable() -> Iterator[None]:
-    """Raise `KeyboardInterrupt` on Ctrl-C and `Terminated` on SIGTERM, and see that neither gets lost.
-
-    Python drops what is raised in the callback of a weak reference: the signal is then sent again.
-    Compiled code may raise an error of its own instead. matplotlib has many of both.
-    """
-    main_thread = threading.main_thread().ident
-    if threading.get_ident() != main_thread:  # which alone has handlers
-        yield
-        return
-    kinds = {signal.SIGINT: KeyboardInterrupt, signal.SIGTERM: Terminated}
-    received: list[int] = []
-    again: list[threading.Timer] = []
-
-    def stop(number: int, _: object) -> None:
-        if (
-            number != signal.SIGTERM or number not in received
-        ):  # a second one must not stop the clean-up
-            received.append(number)
-            raise kinds[signal.Signals(number)]
-
-    def dropped(what: sys.UnraisableHookArgs) -> None:
-        if received and issubclass(what.exc_type, KeyboardInterrupt):
-            again.append(threading.Timer(0.01, signal.pthread_kill, [main_thread, received.pop()]))
-            again[-1].start()
-        else:
-            hook(what)
-
-    hook, sys.unraisablehook = sys.unraisablehook, dropped
-    handlers = {number: signal.signal(number, stop) for number in kinds}
-    try:
-        yield
-    except Exception:
-        if received:
-            raise kinds[signal.Signals(received[-1])] from None
-        raise
-    finally:
-        for timer in again:
-            timer.cancel()
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-        sys.unraisablehook = hook
 
 
 @contextmanager

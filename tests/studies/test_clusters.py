@@ -16,10 +16,9 @@ from pathlib import Path
 import pytest
 from test_engine import wait_for
 
-HERE = Path(__file__).parent
 ENVIRONMENT = {
     **os.environ,
-    "PYTHONPATH": str(HERE),
+    "PYTHONPATH": os.pathsep.join(sys.path),
     "PYTHONWARNINGS": "ignore",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "OMP_NUM_THREADS": "1",
@@ -57,16 +56,21 @@ def process(*command, log, **options):
         kill(child)
 
 
-def kill(child):
-    """Kill a process and all its descendants at once, as when a machine goes down."""
+def family(pid):
+    """A process and all its descendants."""
     parents = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
             parents[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
-    family = {child.pid}
-    while more := {pid for pid, parent in parents.items() if parent in family} - family:
-        family |= more
-    for pid in family:
+    found = {pid}
+    while more := {pid for pid, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found
+
+
+def kill(child):
+    """Kill a process and all its descendants at once, as when a machine goes down."""
+    for pid in family(child.pid):
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
     child.wait()
@@ -137,10 +141,10 @@ def test_a_study_outlives_one_of_two_nodes(engine, tmp_path):
         )
         try:
             # two runs under way at once: both nodes are at work
-            wait_for(lambda: len(workers(out)) == 2 or study.poll() is not None, 120)
+            wait_for(lambda: len(workers(out)) == 2 or study.poll() is not None)
             time.sleep(0.5)
             kill(victim)
-            _, told = study.communicate(timeout=150)
+            _, told = study.communicate(timeout=600)
         finally:
             study.kill()
     assert study.returncode == 0, told
@@ -168,7 +172,54 @@ def test_a_cluster_of_our_own(engine, tmp_path):
     pytest.importorskip("distributed")
     options = ["--engine", engine, "--rows", "1,2", "--workers", "2", "--out", str(tmp_path)]
     run = [sys.executable, "-c", SCRIPT, *options]
-    done = subprocess.run(run, env=ENVIRONMENT, capture_output=True, text=True, timeout=150)
+    done = subprocess.run(run, env=ENVIRONMENT, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     assert "2 of 2 runs done" in done.stderr
     assert len(json.loads((tmp_path / "table.json").read_text())) == 2
+
+
+def listening(pid):
+    """The addresses at which a process and its descendants take connections, as in /proc/net."""
+    sockets = set()
+    for each in family(pid):
+        with suppress(OSError):
+            sockets |= {os.readlink(path) for path in Path(f"/proc/{each}/fd").iterdir()}
+    lines = [
+        line.split()
+        for name in ("tcp", "tcp6")
+        for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]
+    ]
+    return {
+        line[1].split(":")[0]
+        for line in lines
+        if line[3] == "0A" and f"socket:[{line[9]}]" in sockets
+    }
+
+
+STARTED = """
+import sys
+from identica.studies import engine
+with engine.start(sys.argv[1], 1) as started:
+    print(started.width(), flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize(
+    "engine", CLUSTERS
+)  # a quarter of a minute for Ray's, which nothing less shows
+def test_a_cluster_of_our_own_listens_on_loopback_alone(engine):
+    pytest.importorskip({"ray": "ray", "dask": "distributed"}[engine])
+    with subprocess.Popen(
+        [sys.executable, "-c", STARTED, engine],
+        env=ENVIRONMENT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as study:
+        assert study.stdout.readline() == "1\n"
+        found = listening(study.pid)
+        study.stdin.close()
+    assert study.returncode == 0
+    assert found
+    assert found <= {"0100007F", "0000000000000000FFFF00000100007F", "0" * 24 + "01000000"}

@@ -90,23 +90,30 @@ sys.path.insert(0, {here!r})
 from pathlib import Path
 from test_engine import jobs, Count, engine, work
 with engine.start("local", workers=2) as local:
-    work.run_all(local, jobs(Count(1, 900, 0.1), Count(2, 900, 0.1)), Path({out!r}))
+    # the second sleeps through all of it: a worker must not have to say how far it is to notice
+    work.run_all(local, jobs(Count(1, 900, 0.1), Count(2, 1, 900)), Path({out!r}))
 """
 
 
 def test_workers_end_when_the_study_is_killed(tmp_path):
     script = SCRIPT.format(here=str(HERE), out=str(tmp_path))
     process = subprocess.Popen([sys.executable, "-c", script], start_new_session=True)
-    wait_for(lambda: len(list(tmp_path.glob("*/counted.log"))) == 2)
-    pids = {p.read_text().split()[1] for p in tmp_path.glob("*/counted.log")}
+    wait_for(lambda: len(list(tmp_path.glob("*/progress.json"))) == 2)
+    pids = children(process.pid)
+    assert len(pids) >= 2
     process.kill()
     process.wait()
-    wait_for(lambda: not any(alive(int(pid)) for pid in pids), 15)
+    wait_for(lambda: not any(alive(pid) for pid in pids))
     # the next study finds nothing in its way
     assert list(tmp_path.glob(".session-*"))
     with engine.start("local", workers=2) as local:
         assert work.run_all(local, jobs(Count(3)), tmp_path) == {}
     assert not list(tmp_path.glob(".session-*"))
+
+
+def children(pid):
+    lists = Path(f"/proc/{pid}/task").glob("*/children")
+    return {int(child) for path in lists for child in path.read_text().split()}
 
 
 def alive(pid):
@@ -116,7 +123,7 @@ def alive(pid):
         return False
 
 
-def wait_for(condition, seconds=60):
+def wait_for(condition, seconds=300):
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "waited in vain"
@@ -125,7 +132,7 @@ def wait_for(condition, seconds=60):
 
 def test_a_folder_that_a_worker_does_not_see_is_named(tmp_path):
     (job,) = jobs(Count(1))
-    name, why = work.do(job, tmp_path / job.name, tmp_path / ".session-x", 1, None)
+    name, why = work.do(job, tmp_path / job.name, tmp_path / ".session-x", 1)
     assert name == job.name
     assert f"{tmp_path} is not shared" in why
 
@@ -147,7 +154,7 @@ def test_a_run_nobody_waits_for_stops_and_keeps_its_place(tmp_path, monkeypatch)
         return job.work(folder, once)
 
     cut = work.Job(job.config, stopping, 5)
-    _, why = work.do(cut, tmp_path / job.name, session, 1, None)
+    _, why = work.do(cut, tmp_path / job.name, session, 1)
     assert "StoppedError" in why
     assert (tmp_path / job.name / "checkpoint.safetensors").read_text() == "3"
     assert not (tmp_path / job.name / "progress.json").exists()
@@ -177,10 +184,9 @@ def test_bad_engines(arguments, message):
 )
 def test_an_address_where_nobody_is(name, address, message):
     pytest.importorskip({"ray": "ray", "dask": "distributed"}[name])
-    began = time.monotonic()
+    # our own words: the libraries, which would try for minutes, were not asked
     with pytest.raises(InputError, match=message), engine.start(name, None, address):
         pass
-    assert time.monotonic() - began < 20
 
 
 def test_a_package_that_is_not_there_is_named(monkeypatch):

@@ -10,7 +10,7 @@ from test_kitti import TINY, boxes, study
 from identica import InputError
 from identica.studies import kitti, reproduce
 from identica.studies.runner import plan
-from test_distributed import losses, start
+from test_distributed import losses, outputs, start
 
 # The gradient of a filter of the first layer sums over eight images at 32×32 places. As in
 # test_distributed.py, sums of n float32 terms that are added in another order agree within n·ε of the
@@ -70,7 +70,7 @@ def test_two_processes_make_one_table_and_go_on(tmp_path, monkeypatch):
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     group = start(2, out, repr(TINY), port, script=("-c", SCRIPT))
-    (table, _), (nothing, said) = [process.communicate(timeout=120) for process in group]
+    (table, _), (nothing, said) = outputs(group)
 
     # Data that cannot be read ends both, and keeps the checkpoint, from which they go on. A damaged one is
     # set aside, and both begin anew. Whoever finds a checkpoint draws the first batch once more, to see

@@ -11,14 +11,15 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+import pytest
 import tiny
 from counting import Count
 from counting import study as counting
-from test_engine import alive, wait_for
+from test_engine import alive, children, wait_for
 
-from identica.studies import experiment, table
+from identica import cli
+from identica.studies import catalogue, experiment, table
 
-HERE = Path(__file__).parent
 COMMAND = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -49,7 +50,7 @@ with engine.start("local", 2) as local:
 def begin(script, *arguments):
     return subprocess.Popen(
         [sys.executable, "-c", script, *map(str, arguments)],
-        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(HERE)},
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)},
         start_new_session=True,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -91,13 +92,13 @@ def kill_again_and_again(times, moments, out, script, *arguments):
             seen |= kept(out)
         time.sleep(moments.uniform(0, 0.1))
         os.killpg(study.pid, signal.SIGKILL)
-        _, told = study.communicate(timeout=60)
+        _, told = study.communicate(timeout=600)
         tidy_up(study.pid)
         assert study.returncode == -signal.SIGKILL, told  # it was not done by then
         assert results.items() <= finished(out).items()
         results = finished(out)
     study = begin(script, *arguments)
-    _, told = study.communicate(timeout=120)
+    _, told = study.communicate(timeout=600)
     assert study.returncode == 0, told
     assert results.items() <= finished(out).items()
     assert not list(out.glob("runs/*/checkpoint.safetensors"))
@@ -131,15 +132,49 @@ def test_real_training_ends_with_the_same_table(tmp_path):
         assert [json.loads(line)["step"] for line in lines] == list(range(20, 201, 20))
 
 
-def test_ctrl_c_ends_cleanly_and_says_how_to_go_on(tmp_path):
+def shared(pid):
+    """What joblib's processes share, as long as somebody is to remove it."""
+    return [
+        path
+        for path in Path("/dev/shm").iterdir()
+        if f"-{pid}-" in path.name or f"_{pid}_" in path.name
+    ]
+
+
+STOPPED = "identica: stopped; the same command goes on from here"
+
+
+@pytest.mark.parametrize("everybody", [True, False], ids=["the terminal", "the study"])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_stopped_study_ends_cleanly_and_says_how_to_go_on(tmp_path, number, code, everybody):
     study = begin(COMMAND, "counting", "--seeds", "0,1", "--workers", "2", "--out", tmp_path)
     wait_for(lambda: len(kept(tmp_path)) == 2)
-    os.killpg(study.pid, signal.SIGINT)  # as the terminal does: to every process
-    out, told = study.communicate(timeout=60)
-    assert study.returncode == 130
-    assert told.splitlines()[-1] == "identica: stopped; the same command goes on from here"
+    processes = children(study.pid)
+    assert shared(study.pid)
+    (os.killpg if everybody else os.kill)(study.pid, number)  # a terminal tells every process
+    out, told = study.communicate(timeout=600)
+    assert study.returncode == code
+    assert told.splitlines()[-1] == STOPPED
     assert "Traceback" not in told
+    assert "died" not in told
     assert out == ""
     assert not list(tmp_path.glob("runs/.session-*"))
-    logs = [path.read_text() for path in tmp_path.glob("runs/*/counted.log")]
-    assert not any(alive(int(log.split()[1])) for log in logs)
+    wait_for(lambda: not any(map(alive, processes)))
+    assert not shared(study.pid)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_study_that_is_stopped_while_it_draws(tmp_path, monkeypatch, capsys, number, code):
+    class Drawn(type(counting([Count(1)]))):
+        def pictures(self, row, runs):
+            try:
+                signal.raise_signal(number)
+            except KeyboardInterrupt:  # as compiled code does that calls back into Python
+                raise RuntimeError("error in a callback") from None
+
+    monkeypatch.setitem(catalogue.STUDIES, "drawn", Drawn("drawn", "Drawn", [Count(1)]))
+    before = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)]
+    assert cli.main(["reproduce", "drawn", "--seeds", "0", "--out", str(tmp_path)]) == code
+    assert capsys.readouterr().err.splitlines()[-1] == STOPPED
+    assert [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)] == before
+    assert not (tmp_path / "report.html").exists()

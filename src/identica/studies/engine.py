@@ -6,6 +6,8 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -25,7 +27,6 @@ class Engine:
         width: how many runs it can do at a time now.
         backend: joblib's back end.
         threads: threads of each run.
-        parent: the process whose death ends its workers; None where they belong to a cluster.
         ahead: runs handed out per place, so that none stands idle.
         call: how to do one of joblib's delayed calls where two places are more than there are.
     """
@@ -33,7 +34,6 @@ class Engine:
     width: Callable[[], int]
     backend: dict[str, Any]
     threads: int = 1
-    parent: int | None = None
     ahead: int = 1
     call: Callable[[Any], Any] | None = None
 
@@ -85,23 +85,38 @@ def _local(workers: int | None, address: str | None) -> Iterator[Engine]:
     backend = {
         "backend": "loky",
         "inner_max_num_threads": threads,
-        "initializer": _ignore_interrupts,
+        "initializer": _belong,
+        "initargs": (os.getpid(),),
     }
     try:
-        yield Engine(lambda: width, backend, threads, os.getpid())
+        yield Engine(lambda: width, backend, threads)
     finally:
         get_reusable_executor().shutdown(wait=True, kill_workers=True)
 
 
-def _ignore_interrupts() -> None:
-    """Ctrl-C reaches every process of the terminal: the parent alone deals with it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+def _belong(study: int) -> None:
+    """Make this worker depend on the process of the study, whatever it is at.
+
+    Signals may reach every process of a terminal or of a batch job: the study alone deals with them.
+    When it is killed, its workers end too, and the next study goes on from their checkpoints.
+    """
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+
+    def watch() -> None:
+        while os.getppid() == study:
+            time.sleep(1)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 @contextmanager
 def _ray(workers: int | None, address: str | None) -> Iterator[Engine]:
-    ray, ray_joblib = _packages("ray", "ray", "ray.util.joblib")
     address = address or os.environ.get("RAY_ADDRESS") or "local"
+    if address == "local":  # for loopback alone, as on macOS; Ray looks at this when it is imported
+        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+    ray, ray_joblib = _packages("ray", "ray", "ray.util.joblib")
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     if address == "local":
         quiet |= {"include_dashboard": False, "num_cpus": workers}

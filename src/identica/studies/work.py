@@ -47,10 +47,7 @@ def run_all(
         batch = crowd or list(todo.values())[:1]
         width = min(engine.width(), len(batch)) if crowd else 1
         with _session(folder) as session:
-            tasks = [
-                delayed(do)(job, folder / job.name, session, engine.threads, engine.parent)
-                for job in batch
-            ]
+            tasks = [delayed(do)(job, folder / job.name, session, engine.threads) for job in batch]
             try:
                 outcome = dict(engine.map(tasks, width))
             except Exception as error:  # whatever the back end makes of a dead worker
@@ -112,11 +109,9 @@ class StoppedError(Exception):
     """Nobody waits for this run any more."""
 
 
-def do(
-    job: Job, folder: Path, session: Path, threads: int, parent: int | None
-) -> tuple[str, str | None]:
+def do(job: Job, folder: Path, session: Path, threads: int) -> tuple[str, str | None]:
     """Do one job in a worker; its name, and why it failed if it did."""
-    tick = _teller(folder, session, parent)
+    tick = _teller(folder, session)
 
     def work(folder: Path) -> Any:
         tick(0, 0)
@@ -134,7 +129,7 @@ def do(
     return job.name, None
 
 
-def _teller(folder: Path, session: Path, parent: int | None = None) -> Tick:
+def _teller(folder: Path, session: Path) -> Tick:
     """Tells now and then how far a run is, and stops it when nobody waits for it any more."""
     said = -TICK
 
@@ -144,8 +139,6 @@ def _teller(folder: Path, session: Path, parent: int | None = None) -> Tick:
         if now - said < TICK:
             return
         said = now
-        if parent is not None and os.getppid() != parent:
-            os._exit(1)  # the study was killed: the next one goes on from the checkpoint
         if not session.exists():
             raise StoppedError
         told = {"session": session.name, "step": step, "steps": steps, "doing": doing}
