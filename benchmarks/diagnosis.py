@@ -44,8 +44,8 @@ from identica import (
     Uniform,
     VonMisesFisher,
 )
-from identica._files import write_json
-from identica._verdicts import DISTRUST, LEVELS, PERMUTATION, UNSURE
+from identica._io import write_json
+from identica.diagnosis.verdict import DISTRUST, LEVELS, PERMUTATION, UNSURE
 from identica.estimator import ContrastiveICA
 from identica.families import Family
 from identica.metrics import linear_r2, mcc

@@ -20,7 +20,7 @@ from benchmarks.budget import STUDY, finished
 from identica import checkpoints
 from identica.datasets.threedident import FACTORS
 from identica.datasets.threedident.pairs import rendered
-from identica.runs import WEIGHTS
+from identica.runs.folder import WEIGHTS
 from identica.studies import threedident_run as runs
 from identica.studies.threedident import ROWS
 from identica.studies.threedident_settings import FAST, as_trained, r2_of

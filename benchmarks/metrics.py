@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks._measure import matmul_rate, seconds
-from identica._files import write_json
+from identica._io import write_json
 from identica.datasets import dsprites
 from identica.metrics import dci, mcc, mig, modularity, sap
 

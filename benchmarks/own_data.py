@@ -21,7 +21,7 @@ import numpy as np
 import torch
 
 from identica import Box, ContrastiveICA, GenerativeProcess, InvertibleMLP, Laplace, Uniform
-from identica._files import write_json, write_text
+from identica._io import write_json, write_text
 from identica.datasets import kitti_masks
 from identica.metrics import linear_r2, mcc
 

@@ -31,11 +31,11 @@ from identica import (
     Uniform,
     VonMisesFisher,
 )
-from identica._files import write_json
+from identica._io import write_json
+from identica.estimator.selection import space_name
 from identica.families import Family
 from identica.metrics import linear_r2, mcc
 from identica.mixing import Mixing
-from identica.selection import space_name
 from identica.spaces import Space
 
 RESULTS = Path(__file__).parent.parent / "results" / "selection.json"

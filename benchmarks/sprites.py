@@ -20,10 +20,10 @@ import torch
 
 from benchmarks._measure import matmul_rate, seconds
 from identica.datasets import dsprites
-from identica.datasets._root import data_root
+from identica.datasets.root import data_root
 from identica.studies import sprites_run
 from identica.studies.sprites import DSPRITES_ROWS
-from identica.training import make_optimizer
+from identica.training.optimizers import make_optimizer
 
 RESULTS = Path(__file__).parent.parent / "results" / "sprites.json"
 FRAMES = data_root() / "dsprites" / "real_frames.npz"

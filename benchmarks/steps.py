@@ -12,7 +12,8 @@ from identica.process import GenerativeProcess
 from identica.studies import Row, load
 from identica.studies.experiment import make_loss, make_model, make_process
 from identica.studies.presets import PAPER, Preset, choose
-from identica.training import Contrastive, make_optimizer
+from identica.training import Contrastive
+from identica.training.optimizers import make_optimizer
 
 ROWS = [("icml-table1", 2), ("icml-table2", 1), ("icml-table2", 2)]
 

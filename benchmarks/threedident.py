@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks._measure import matmul_rate, seconds
-from identica._check import InputError
-from identica._files import write_text
-from identica.datasets._root import data_root
+from identica._io import write_text
+from identica.datasets.root import data_root
 from identica.datasets.threedident import blender, render
 from identica.datasets.threedident.pictures import psnr
+from identica.errors import InputError
 
 SAMPLES = (4, 8, 16, 64)
 RESULTS = Path(__file__).parent.parent / "results" / "raycaster.md"

@@ -21,8 +21,8 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from identica import Box, ContrastiveICA, CouplingFlow, GenerativeProcess, Laplace, Uniform
-from identica._files import write_text
-from identica.pairing import Batch
+from identica._io import write_text
+from identica.estimator.pairs import Batch
 
 FIRST, SECOND, PLAIN = "#2a5db0", "#d9722e", "#444444"
 STYLE = {

@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import save_file
 
 from identica import MLP, InputError, checkpoints
-from identica.runs import DamagedError
+from identica.errors import DamagedError
 
 
 def equal(a, b):

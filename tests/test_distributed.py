@@ -1,53 +1,22 @@
 import json
-import os
 import signal
-import socket
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
 import torch
 
-import one_of_several
+from helpers import one_of_several
+from helpers.groups import losses, start
 from identica import InputError
 from identica.distributed import _AllGather, own_part
 from identica.process import Pairs, Pool, Walk
 
-SCRIPT = Path(__file__).with_name("one_of_several.py")
 # A gradient is a sum over the 128 observations of a batch, and that of each code one over 64 keys. A sum
 # of n float32 numbers is within n·ε/2 times their size of the exact one in any order, so two are within
 # n·ε of each other. Adam makes no more of it: it moves a weight with gradient g by about its rate, so that
 # a gradient off by η changes the step by rate·η/|g|, and hence the loss by rate·η, the share η/|g| of what
 # the step was to change.
 ROUNDING = (128 + 64) * torch.finfo(torch.float32).eps
-
-
-def start(number, *arguments, script=(str(SCRIPT),), **more):
-    """The processes of a group, as torchrun starts them, on this machine."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    common = {
-        **os.environ,
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(port),
-        "WORLD_SIZE": str(number),
-        "GLOO_SOCKET_IFNAME": "lo",
-        "OMP_NUM_THREADS": "1",
-        **more,
-    }
-    return [
-        subprocess.Popen(
-            [sys.executable, *script, *map(str, arguments)],
-            env={**common, "RANK": str(rank), "LOCAL_RANK": str(rank)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(number)
-    ]
 
 
 def outputs(group):
@@ -64,11 +33,6 @@ def outputs(group):
 def finish(group):
     said = [said for _, said in outputs(group)]
     assert [process.returncode for process in group] == [0] * len(group), said
-
-
-def losses(folder):
-    lines = (folder / "metrics.jsonl").read_text().splitlines()
-    return {r["step"]: r["loss"] for r in map(json.loads, lines)}
 
 
 @pytest.fixture(scope="module")

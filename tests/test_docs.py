@@ -19,10 +19,9 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent / "report"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "docs"))
 import blocks
-import paste
-from browser import browser
-
 import identica
+import paste
+from helpers.browser import browser
 from identica import InputError, Training, cli, metrics
 from identica.studies import find
 from identica.training import train
@@ -47,7 +46,7 @@ def short(monkeypatch, tmp_path):
         return train(objective, sample, brief, **options)
 
     monkeypatch.setattr("identica.training.train", briefly)
-    monkeypatch.setattr("identica.fitting.train", briefly)
+    monkeypatch.setattr("identica.estimator.fit.train", briefly)
     for size in ("fitting.JUDGED", "fitting.MEASURED", "estimator.SCORED", "selection.HELD_OUT"):
         monkeypatch.setattr(f"identica.{size}", 256)
     monkeypatch.chdir(tmp_path)
@@ -139,6 +138,7 @@ def test_every_command_exists():
 
 def test_pictures_are_small_and_can_be_drawn_again(short, tmp_path):
     import matplotlib.pyplot as plt
+
     import pictures
 
     plt.switch_backend("svg")

@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+from helpers.laws import SPACES
 from identica import (
     MLP,
     Box,
@@ -16,8 +17,7 @@ from identica import (
     SphereHead,
     VonMisesFisher,
 )
-from identica.encoders import make_head
-from laws import SPACES
+from identica.heads import make_head
 
 
 @pytest.mark.parametrize("space", SPACES, ids=str)

@@ -5,6 +5,7 @@ import pytest
 import torch
 from scipy import integrate, stats
 
+from helpers.laws import COORDINATEWISE, IDS, PAIRS
 from identica import (
     Box,
     Euclidean,
@@ -19,7 +20,6 @@ from identica import (
     VonMisesFisher,
 )
 from identica.families import log_mean_exp_cosine, mean_cosine
-from laws import COORDINATEWISE, IDS, PAIRS
 
 
 def centres(space, size, dtype=torch.float32):

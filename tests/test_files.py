@@ -6,7 +6,7 @@ import stat
 import pytest
 
 from identica import InputError
-from identica._files import make_folder, replacing, write_json, write_text
+from identica._io import make_folder, replacing, write_json, write_text
 
 
 def test_a_full_disk_leaves_the_old_file_and_no_other(tmp_path):

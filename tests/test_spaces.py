@@ -4,8 +4,8 @@ import pytest
 import torch
 from scipy import stats
 
+from helpers.laws import SPACES
 from identica import Box, Euclidean, InputError, Product, Sphere
-from laws import SPACES
 
 BOUNDED = [s for s in SPACES if math.isfinite(s.log_volume)]
 

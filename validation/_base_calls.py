@@ -61,7 +61,7 @@ def fit(X: Any, X_pos: Any, groups: Any, lag: Any, **parameters: Any) -> Any:
 
 def reproduce(**arguments: Any) -> studies.Outcome:
     """All of `reproduce` but the runs themselves."""
-    with mock.patch("identica.studies.work.run_all", return_value={}):
+    with mock.patch("identica.runs.pool.run_all", return_value={}):
         return studies.reproduce(**arguments, stream=StringIO())
 
 

@@ -28,7 +28,7 @@ import numpy as np
 import torch
 
 from identica import InputError
-from identica.training import NonFiniteLossError
+from identica.errors import NonFiniteLossError
 from validation._base_calls import Base, bases
 
 SECONDS = 60.0  # a call that takes longer hangs; the first of a worker loads and compiles

@@ -11,15 +11,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from identica._check import InputError
-    from identica.encoders import (
-        MLP,
-        BoxHead,
-        ContrastiveModel,
-        ConvEncoder,
-        EuclideanHead,
-        SphereHead,
-    )
+    from identica.encoders import MLP, ContrastiveModel, ConvEncoder
+    from identica.errors import InputError
     from identica.estimator import ContrastiveICA
     from identica.families import (
         GeneralizedNormal,
@@ -29,6 +22,7 @@ if TYPE_CHECKING:
         Uniform,
         VonMisesFisher,
     )
+    from identica.heads import BoxHead, EuclideanHead, SphereHead
     from identica.losses import AlignUniform, InfoNCE
     from identica.mixing import CouplingFlow, InvertibleMLP
     from identica.process import GenerativeProcess, Pairs
@@ -40,7 +34,7 @@ __version__ = "0.1.0"
 
 # torch takes a second to import: names are loaded when they are first used
 _HOME = {
-    "InputError": "_check",
+    "InputError": "errors",
     **dict.fromkeys(["Box", "Euclidean", "Product", "Sphere"], "spaces"),
     **dict.fromkeys(
         ["GeneralizedNormal", "Joint", "Laplace", "Normal", "Uniform", "VonMisesFisher"], "families"
@@ -48,8 +42,12 @@ _HOME = {
     **dict.fromkeys(["CouplingFlow", "InvertibleMLP"], "mixing"),
     **dict.fromkeys(["GenerativeProcess", "Pairs"], "process"),
     **dict.fromkeys(
-        ["MLP", "BoxHead", "ContrastiveModel", "ConvEncoder", "EuclideanHead", "SphereHead"],
+        ["MLP", "ContrastiveModel", "ConvEncoder"],
         "encoders",
+    ),
+    **dict.fromkeys(
+        ["BoxHead", "EuclideanHead", "SphereHead"],
+        "heads",
     ),
     "ContrastiveICA": "estimator",
     **dict.fromkeys(["AlignUniform", "InfoNCE"], "losses"),

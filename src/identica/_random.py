@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from identica._check import InputError
 from identica._tensors import Device, as_device
+from identica.errors import InputError
 
 __all__ = ["Device", "as_generator"]
 

@@ -7,7 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from identica._check import InputError, kind_of
+from identica._validate import kind_of
+from identica.errors import InputError
 
 Device = torch.device | str
 

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from identica._check import InputError
 from identica._random import as_generator
+from identica.errors import InputError
 
 GREY = (0.299, 0.587, 0.114)  # luma of red, green, blue
 

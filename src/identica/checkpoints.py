@@ -11,9 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from identica._check import InputError
-from identica._files import replacing
-from identica.runs import DamagedError
+from identica._io import replacing
+from identica.errors import DamagedError, InputError
 
 TREE, CHECKSUM = "identica", "identica-sha256"  # names in the metadata
 

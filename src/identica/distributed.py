@@ -20,9 +20,8 @@ import torch.distributed as dist
 from torch import Tensor
 
 from identica import checkpoints
-from identica._check import InputError
+from identica.errors import DamagedError, InputError, LostProcessError
 from identica.process import Pool, Walk
-from identica.runs import DamagedError
 
 T = TypeVar("T")
 # Others wait while the first process scores. One that died is noticed without that.
@@ -30,10 +29,6 @@ PATIENCE = timedelta(hours=6)
 ERRORS: dict[str, type[Exception]] = {  # that are the same in all processes
     error.__name__: error for error in (InputError, DamagedError)
 }
-
-
-class LostProcessError(RuntimeError):
-    """Another process of the group died or cannot be reached."""
 
 
 @contextmanager

@@ -14,11 +14,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from identica import _draws
+from identica import _samplers as _draws
 from identica._bessel import log_mean_exp_cosine, log_mean_exp_gap, mean_cosine
-from identica._check import InputError, count, instance, nonnegative, positive
 from identica._random import as_generator
 from identica._tensors import alike, floats, points
+from identica._validate import count, instance, nonnegative, positive
+from identica.errors import InputError
 from identica.spaces import Box, Euclidean, Product, Space, Sphere
 
 __all__ = [
@@ -305,7 +306,7 @@ class _Coordinatewise(Family):
         self, a: Tensor, b: Tensor, c: Tensor, generator: torch.Generator
     ) -> tuple[Tensor, Tensor]:
         """Proposals where little of the density lies within [a, b], and which of them to accept; see
-        `identica._draws`."""
+        `identica._samplers`."""
         beta = self._beta
         sides = torch.stack([c - a, b - c])
         weight = (sides / self._lambda) ** beta

@@ -8,8 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from identica._check import InputError, count, positive
 from identica._tensors import points
+from identica._validate import count, positive
+from identica.errors import InputError
 
 
 class Mixing(nn.Module, ABC):

@@ -7,9 +7,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from identica._check import InputError, count, instance
 from identica._random import Device, as_generator
 from identica._tensors import float_type, floats
+from identica._validate import count, instance
+from identica.errors import InputError
 from identica.families import Family, Uniform
 from identica.mixing import Mixing
 from identica.spaces import Space

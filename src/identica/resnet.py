@@ -9,8 +9,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import skip_init
 
-from identica._check import InputError, count, positive
+from identica._validate import count, positive
 from identica.encoders import initialise
+from identica.errors import InputError
 
 
 class ResNet18(nn.Module):

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from identica._check import InputError, count, finite, nonnegative, positive
 from identica._random import Device, as_generator
 from identica._tensors import as_device, float_type, points
+from identica._validate import count, finite, nonnegative, positive
+from identica.errors import InputError
 
 
 class Space(ABC):

@@ -12,16 +12,18 @@ import torch
 from torch import nn
 
 from identica._bessel import log_mean_exp_gap, mean_cosine
-from identica._check import InputError, as_matrix, count, instance, nonnegative, positive, same_rows
 from identica._random import as_generator
-from identica.encoders import ContrastiveModel, EuclideanHead
+from identica._validate import as_matrix, count, instance, nonnegative, positive, same_rows
+from identica.encoders import ContrastiveModel
+from identica.errors import InputError
 from identica.families import (
     Family,
     Uniform,
     VonMisesFisher,
     _Coordinatewise,
 )
-from identica.metrics._columns import unit_size
+from identica.heads import EuclideanHead
+from identica.metrics.columns import unit_size
 from identica.process import GenerativeProcess
 from identica.spaces import Box, Space, Sphere
 

@@ -11,9 +11,9 @@ from torch.distributions import Bernoulli, Laplace, Normal, kl_divergence
 
 from identica import ConvEncoder, InputError, Pairs, Training, train
 from identica.baselines import AdaGVAE, BetaVAE, SlowVAE
-from identica.baselines._vae import ConvDecoder, Gaussian, kl_to_standard
 from identica.baselines.ada_gvae import kl, share
 from identica.baselines.slow_vae import cross_entropy_to_laplace, entropy
+from identica.baselines.vae import ConvDecoder, Gaussian, kl_to_standard
 
 ALL = [BetaVAE, SlowVAE, AdaGVAE]
 

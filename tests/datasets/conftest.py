@@ -1,6 +1,6 @@
 import pytest
 
-from identica.datasets._root import data_root
+from identica.datasets.root import data_root
 
 
 @pytest.fixture(scope="session")

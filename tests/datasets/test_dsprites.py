@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from matplotlib.path import Path as Polygon
 
-from identica._check import InputError
 from identica.cli import main
 from identica.datasets import dsprites, pairs
 from identica.datasets._polygons import fill
@@ -21,6 +20,7 @@ from identica.datasets.dsprites import (
     sample_fixed,
     unpack,
 )
+from identica.errors import InputError
 
 
 def test_real_frames_come_out_bit_for_bit(real):

@@ -21,9 +21,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from identica._check import InputError
 from identica.datasets import _unpickle, dsprites, kitti_masks, natural_sprites
 from identica.datasets.threedident.storage import ImageSet
+from identica.errors import InputError
 
 MORE = 300 * 2**20  # bytes on top of what is there at the start
 DAMAGED = 30  # damaged files for each reader

@@ -6,9 +6,9 @@ import pytest
 import torch
 from PIL import Image
 
-from identica._check import InputError
 from identica.datasets import _mots, kitti_masks
 from identica.datasets.kitti_masks import KittiMasks, build, check, load, picture
+from identica.errors import InputError
 
 TEXTS = "kitti_masks/kitti_mots_instances_txt"
 

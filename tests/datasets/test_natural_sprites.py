@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from matplotlib.path import Path as Polygon
 
-from identica._check import InputError
 from identica.datasets import kitti_masks, natural_sprites
 from identica.datasets.natural_sprites import SIZES, from_kitti, load, picture, render
+from identica.errors import InputError
 
 
 def random_factors(n, seed=0):

@@ -7,8 +7,8 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import chisquare, laplace
 
-from identica._check import InputError
 from identica.datasets import dsprites, pairs
+from identica.errors import InputError
 
 SIZES = (2, 3, 4)
 N = 60_000

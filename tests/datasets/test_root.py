@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from identica._check import InputError
-from identica.datasets._root import data_root, find
+from identica.datasets.root import data_root, find
+from identica.errors import InputError
 
 
 def test_root_follows_the_environment(monkeypatch, tmp_path):

@@ -5,8 +5,8 @@ import struct
 import numpy as np
 import pytest
 
-from identica._check import InputError
 from identica.datasets import _unpickle
+from identica.errors import InputError
 
 RNG = np.random.default_rng(0)
 CONTENT = {

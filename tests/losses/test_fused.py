@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from identica._check import InputError
+from identica.errors import InputError
 from identica.losses import _kernels
 from identica.losses._fused import mean_log_sum_exp
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from scipy.stats import ortho_group
 
-from identica._check import InputError
+from identica.errors import InputError
 from identica.metrics import agreement, linear_r2, mcc, procrustes
 
 KINDS = ["affine", "orthogonal", "permutation"]

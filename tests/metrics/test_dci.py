@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from scipy.stats import entropy
 from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor
 
-from identica._check import InputError
+from identica.errors import InputError
 from identica.metrics import dci
 from identica.metrics._boosting import boosted_classes, boosted_values
 

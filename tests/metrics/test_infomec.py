@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from identica._check import InputError
+from identica.errors import InputError
 from identica.metrics import infomec, linear_r2
 
 

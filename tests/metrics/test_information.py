@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import entropy as scipy_entropy
 from sklearn.metrics import mutual_info_score
 
-from identica._check import InputError
+from identica.errors import InputError
 from identica.metrics._factors import typed
 from identica.metrics._information import (
     binned,

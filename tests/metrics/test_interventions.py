@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from identica._check import InputError
+from identica.errors import InputError
 from identica.metrics import beta_vae, factor_vae, sampler_from
 
 FAST = {"train": 600, "test": 400}

@@ -7,7 +7,7 @@ from scipy.stats import ortho_group
 from sklearn.linear_model import LinearRegression
 from sklearn.metrics import r2_score
 
-from identica._check import InputError
+from identica.errors import InputError
 from identica.metrics import linear_r2, linear_r2_per_factor
 
 

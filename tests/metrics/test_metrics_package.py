@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import identica.metrics
-from identica._check import InputError
+from identica.errors import InputError
 from identica.metrics import agreement, dci, linear_r2, mcc, mig, modularity, procrustes, sap
 
 SCORES = {

@@ -5,7 +5,7 @@ import pytest
 import torch
 from sklearn.metrics import mutual_info_score
 
-from identica._check import InputError
+from identica.errors import InputError
 from identica.metrics import mig
 
 

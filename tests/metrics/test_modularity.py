@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import mutual_info_score
 
-from identica._check import InputError
+from identica.errors import InputError
 from identica.metrics import modularity
 
 

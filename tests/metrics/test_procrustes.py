@@ -7,7 +7,7 @@ import torch
 from numpy.testing import assert_allclose
 from scipy.stats import ortho_group
 
-from identica._check import InputError
+from identica.errors import InputError
 from identica.metrics import procrustes
 
 

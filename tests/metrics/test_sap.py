@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from sklearn.svm import LinearSVC
 
-from identica._check import InputError
+from identica.errors import InputError
 from identica.metrics import sap
 
 

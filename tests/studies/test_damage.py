@@ -1,9 +1,10 @@
 """A real run whose checkpoint or metrics are damaged begins anew, and ends as if nothing had been."""
 
 import pytest
-import tiny
 
-from identica import InputError, checkpoints, runs
+from helpers import tiny
+from identica import InputError, checkpoints
+from identica.runs import folder as runs
 from identica.studies import experiment
 
 ROW, PRESET = tiny.ROWS[0], tiny.preset(20)

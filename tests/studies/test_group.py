@@ -5,8 +5,9 @@ import socket
 
 import pytest
 import torch
-from test_kitti import TINY, boxes, study
 
+from helpers.groups import losses, start
+from helpers.masks import TINY, boxes, study
 from identica import InputError
 from identica.studies import kitti, reproduce
 from identica.studies.runner import plan

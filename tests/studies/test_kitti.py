@@ -8,36 +8,18 @@ import pytest
 import torch
 from scipy.stats import spearmanr
 
-from identica import Box, InputError, Training, runs, train
+from helpers.masks import TINY, boxes, study
+from identica import Box, InputError, Training, train
 from identica.baselines import BetaVAE, SlowVAE
 from identica.cli import main
 from identica.datasets import kitti_masks
 from identica.losses import AlignUniform, InfoNCE
+from identica.runs import folder as runs
 from identica.studies import find, kitti, report, reproduce, table
-from identica.studies.kitti import PAPER, KittiTable, Settings, walks
+from identica.studies.kitti import PAPER, Settings, walks
 from identica.studies.runner import plan
 from identica.studies.study import Ours
 from identica.studies.table import collect
-
-TINY = Settings(
-    Training(steps=3, batch=4, lr=1e-3, optimizer="adam", warmup=0, checkpoint_every=2),
-    bound=3.0,
-)
-
-
-def boxes(sequences=12, frames=8, seed=0):
-    """Masks of a rectangle that now and then jumps or grows."""
-    rng = np.random.default_rng(seed)
-    packed = []
-    for _ in range(sequences):
-        masks = np.zeros((frames, 64, 64), np.uint8)
-        y, x, side = rng.integers(4, 40, 3) // [1, 1, 2]
-        for mask in masks:
-            step = rng.integers(-3, 4, 3) * (rng.random(3) < 0.3)
-            y, x, side = np.clip(np.add([y, x, side], step), [0, 0, 4], [44, 44, 20])
-            mask[y : y + side, x : x + side + 2] = 1
-        packed.append(np.packbits(masks.reshape(frames, -1), axis=1))
-    return kitti_masks._assemble(packed)
 
 
 @pytest.fixture
@@ -46,11 +28,6 @@ def data(tmp_path, monkeypatch):
     made = boxes()
     made.save(tmp_path / "data" / "kitti_masks" / "kitti_masks.npz")
     return made
-
-
-def study(*numbers):
-    chosen = [kitti.ROWS[n - 1] for n in numbers]
-    return KittiTable("workshop-table5", "KITTI Masks", chosen)
 
 
 def test_the_rows_are_the_published_ones():

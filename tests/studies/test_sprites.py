@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 import torch
 from scipy.stats import spearmanr
-from test_kitti import boxes
 
-from identica import InputError, Training, runs
+from helpers.masks import boxes
+from identica import InputError, Training
 from identica.baselines import AdaGVAE, BetaVAE, SlowVAE
 from identica.cli import main
 from identica.datasets import dsprites, natural_sprites
 from identica.losses import AlignUniform
+from identica.runs import folder as runs
 from identica.studies import find, report, sprites, sprites_run, table
 from identica.studies.images import traversals
 from identica.studies.runner import plan

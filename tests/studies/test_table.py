@@ -1,37 +1,17 @@
 import json
 
 import pytest
-import tiny
-from counting import Count, Counting
-from counting import study as counting
 
+from helpers import tiny
+from helpers.counting import Count, Counting
+from helpers.counting import study as counting
+from helpers.fakes import fake
 from identica import InputError
-from identica._files import write_json
-from identica.runs import execute
+from identica._io import write_json
 from identica.studies import report, reproduce, table
 from identica.studies.runner import listing, plan
 from identica.studies.synthetic import SyntheticTable
 from identica.studies.theorem1 import ROWS, Theorem1
-
-
-def fake(folder, study, *, seeds=(0, 1), preset="fast", skip=(), scores=None):
-    """Finished runs with made-up scores: row/100 + seed/1000, or as told."""
-    names = {}
-    for item in plan(study, folder, seeds=seeds, preset=preset):
-        for use in item.uses:
-            names[use] = item.job.name
-        row, kind, seed = item.uses[0]
-        if (row, kind, seed) in skip:
-            continue
-        record = next(r for r in study.rows if r.row == row)
-        wanted = [t.score for t in study.targets(record) if t.kind == kind]
-        found = scores(row, kind, seed) if scores else row / 100 + seed / 1000
-        result = {"scores": dict.fromkeys(wanted, found), "seconds": 2.0, "pairs": 1, "seed": seed}
-        if isinstance(study, Theorem1):
-            result["errors"] = dict.fromkeys(wanted, 0.01)
-        execute(folder / "runs" / item.job.name, item.job.config, lambda _, r=result: r)
-    table.register(folder, study, names)
-    return folder
 
 
 def test_the_records_have_the_form_that_others_rely_on(tmp_path):

@@ -8,13 +8,14 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from identica._check import InputError
+from identica._io import read_json
 from identica.datasets.threedident import FACTORS, render
 from identica.datasets.threedident.pairs import Renderer
 from identica.datasets.threedident.storage import ImageSet, build
+from identica.errors import InputError
 from identica.metrics import linear_r2
 from identica.process import Labelled, Pairs
-from identica.runs import execute, read_json
+from identica.runs.folder import execute
 from identica.studies import find, reproduce
 from identica.studies import threedident_run as runs
 from identica.studies import threedident_settings as sets

@@ -6,9 +6,9 @@ from contextlib import nullcontext
 
 import pytest
 import torch
-from test_kitti import TINY, boxes
 from torch import nn
 
+from helpers.masks import TINY, boxes
 from identica import MLP, Box, BoxHead, Contrastive, ContrastiveModel, InfoNCE, Normal, Training
 from identica.process import Pairs
 from identica.resnet import ResNet18

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from identica._check import nonnegative
-from identica.baselines._vae import VAE, Gaussian, images, kl_to_standard
+from identica._validate import nonnegative
+from identica.baselines.vae import VAE, Gaussian, images, kl_to_standard
 from identica.process import Pairs
 
 

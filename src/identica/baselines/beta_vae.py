@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from identica._check import nonnegative
-from identica.baselines._vae import VAE, images, kl_to_standard
+from identica._validate import nonnegative
+from identica.baselines.vae import VAE, images, kl_to_standard
 from identica.process import Pairs
 
 

@@ -7,8 +7,8 @@ import math
 import torch
 from torch import Tensor
 
-from identica._check import nonnegative, positive
-from identica.baselines._vae import VAE, Gaussian, images, kl_to_standard
+from identica._validate import nonnegative, positive
+from identica.baselines.vae import VAE, Gaussian, images, kl_to_standard
 from identica.process import Pairs
 
 

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from identica._check import InputError, as_matrix, count
+from identica._validate import as_matrix, count
+from identica.errors import InputError
 
 MOST = 100_000_000  # draws in one call: their factors alone take 4 GB
 
@@ -17,7 +18,7 @@ def limited(name: str, value: int, at_most: int = MOST, at_least: int = 1) -> in
 
     >>> limited("n", 0)
     Traceback (most recent call last):
-    identica._check.InputError: n must be a whole number of at least 1, got 0
+    identica.errors.InputError: n must be a whole number of at least 1, got 0
     """
     number = count(name, value, at_least)
     if number > at_most:

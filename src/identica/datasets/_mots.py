@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from identica._check import InputError
 from identica.datasets._reading import open_file, read_png
+from identica.errors import InputError
 
 SIZE = 64
 LARGEST = 4096  # pixels along a side of a video; the published ones have 1920

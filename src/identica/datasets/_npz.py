@@ -18,7 +18,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from identica._check import InputError
+from identica.errors import InputError
 
 # What NumPy, zipfile and csv raise on such files.
 DAMAGE = (

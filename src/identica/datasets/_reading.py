@@ -17,7 +17,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from identica._check import InputError
+from identica.errors import InputError
 
 HEADER = 10_000  # bytes that the header of an npy file may have, as in NumPy
 

@@ -15,8 +15,8 @@ from typing import IO, Any, cast
 
 import numpy as np
 
-from identica._check import InputError
 from identica.datasets._reading import open_file, reason
+from identica.errors import InputError
 
 
 class _Dtype:

@@ -14,14 +14,14 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from identica._check import InputError
-from identica._files import make_folder, replacing
+from identica._io import make_folder, replacing
 from identica.datasets import pairs
 from identica.datasets._arguments import limited, whole_numbers
 from identica.datasets._npz import DAMAGE
-from identica.datasets._pictures import tile
 from identica.datasets._reading import map_array, open_file, read_header, reason
-from identica.datasets._root import data_root, find
+from identica.datasets.pictures import tile
+from identica.datasets.root import data_root, find
+from identica.errors import InputError
 
 FACTORS = ("shape", "scale", "orientation", "posX", "posY")
 SIZES = (3, 6, 40, 32, 32)

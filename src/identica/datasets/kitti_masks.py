@@ -15,14 +15,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from identica._check import InputError, count
-from identica._files import make_folder, replacing
+from identica._io import make_folder, replacing
+from identica._validate import count
 from identica.datasets import _mots, _unpickle
 from identica.datasets._arguments import limited, whole_numbers
 from identica.datasets._npz import read_npz
-from identica.datasets._pictures import tile
 from identica.datasets._reading import open_file, reason
-from identica.datasets._root import find
+from identica.datasets.pictures import tile
+from identica.datasets.root import find
+from identica.errors import InputError
 
 FACTORS = ("y", "x", "area")
 LARGEST = 2**30  # bytes of an archive once unpacked; the published data set has 45 MB

@@ -17,12 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from identica._check import InputError, count
+from identica._validate import count
 from identica.datasets._arguments import limited, real_matrix, whole_numbers
-from identica.datasets._pictures import tile
 from identica.datasets._reading import open_file, reason
-from identica.datasets._root import find
 from identica.datasets.kitti_masks import KittiMasks
+from identica.datasets.pictures import tile
+from identica.datasets.root import find
+from identica.errors import InputError
 
 FACTORS = ("x", "y", "scale", "orientation", "shape")
 SHAPES = ("square", "triangle", "star_4", "spoke_4")

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from identica._check import InputError, finite
+from identica._validate import finite
 from identica.datasets._arguments import limited, whole_numbers
+from identica.errors import InputError
 
 Classes = NDArray[np.int64]
 Random = np.random.Generator | int

@@ -18,8 +18,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from identica._check import InputError, positive
-from identica._check import count as whole
+from identica._validate import count as whole
+from identica._validate import positive
+from identica.errors import InputError
 from identica.losses._kernels import DOT, OTHER, ROWS, kernel
 
 PARTS = 4  # of the work for each thread, as long as they need no more than

@@ -5,9 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from identica._check import InputError, count, finite, flag, positive
 from identica._tensors import floats
+from identica._validate import count, finite, flag, positive
 from identica.distributed import gather
+from identica.errors import InputError
 from identica.families import GeneralizedNormal
 from identica.losses._negatives import mean_log_sum_exp
 from identica.losses.infonce import check_codes, check_finite, start_and_steps, window

@@ -8,9 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from identica._check import InputError, count, flag, members, one_of, positive
 from identica._tensors import floats
+from identica._validate import count, flag, members, one_of, positive
 from identica.distributed import gather
+from identica.errors import InputError
 from identica.families import Family
 from identica.losses._negatives import mean_log_sum_exp
 

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from identica._check import InputError, one_of
-from identica.metrics._columns import Matrix, factors_and_codes, is_constant, unit_size
+from identica._validate import one_of
+from identica.errors import InputError
+from identica.metrics.columns import Matrix, factors_and_codes, is_constant, unit_size
 
 KINDS = ["auto", "discrete", "continuous"]
 

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from identica._check import count
-from identica.metrics._columns import Matrix, is_constant
+from identica._validate import count
 from identica.metrics._factors import labels_of, typed
+from identica.metrics.columns import Matrix, is_constant
 
 Labels = NDArray[np.intp]
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from identica._check import InputError, as_matrix, instance, one_of
-from identica.metrics._columns import Matrix, is_constant
+from identica._validate import as_matrix, instance, one_of
+from identica.errors import InputError
+from identica.metrics.columns import Matrix, is_constant
 from identica.metrics.linear_r2 import linear_r2_per_factor
 from identica.metrics.mcc import mcc
 from identica.metrics.procrustes import procrustes

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from identica._check import as_rng, count
-from identica.metrics._columns import Matrix, centre_and_scale
+from identica._validate import as_rng, count
+from identica.metrics.columns import Matrix, centre_and_scale
 from identica.metrics.sampling import Sampler, batches
 
 

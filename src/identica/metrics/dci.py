@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from identica._check import as_rng
-from identica.metrics._columns import Matrix
+from identica._validate import as_rng
 from identica.metrics._factors import fitted_labels, shuffled_split, typed
 from identica.metrics._information import BINS, information, is_informative
+from identica.metrics.columns import Matrix
 
 
 class DCIResult(NamedTuple):

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from identica._check import InputError, as_matrix, as_rng, count, nonnegative
-from identica.metrics._columns import Matrix, is_constant
+from identica._validate import as_matrix, as_rng, count, nonnegative
+from identica.errors import InputError
+from identica.metrics.columns import Matrix, is_constant
 from identica.metrics.sampling import Sampler, batches
 
 

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from identica._check import as_rng
-from identica.metrics._columns import Matrix, standardised
+from identica._validate import as_rng
 from identica.metrics._factors import discrete_columns, typed
 from identica.metrics._information import BINS, Labels, counted, is_informative, labelled
+from identica.metrics.columns import Matrix, standardised
 from identica.metrics.linear_r2 import linear_r2
 
 

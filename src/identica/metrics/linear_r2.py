@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from identica._check import InputError
-from identica.metrics._columns import Matrix, centre_and_scale, factors_and_codes, is_constant
+from identica.errors import InputError
+from identica.metrics.columns import Matrix, centre_and_scale, factors_and_codes, is_constant
 
 
 def linear_r2(z: Any, h: Any, *, in_sample: bool = False) -> float:

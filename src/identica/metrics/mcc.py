@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from identica._check import one_of
-from identica.metrics._columns import Matrix, factors_and_codes, standardised
+from identica._validate import one_of
+from identica.metrics.columns import Matrix, factors_and_codes, standardised
 
 
 class Match(NamedTuple):

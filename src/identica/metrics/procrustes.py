@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from identica._check import InputError, as_matrix, same_rows
-from identica.metrics._columns import Matrix, factors_and_codes, is_constant, unit_size
+from identica._validate import as_matrix, same_rows
+from identica.errors import InputError
+from identica.metrics.columns import Matrix, factors_and_codes, is_constant, unit_size
 
 
 class ProcrustesResult(NamedTuple):

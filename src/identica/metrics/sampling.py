@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from identica._check import InputError, as_floats, function
-from identica.metrics._columns import Matrix
+from identica._validate import as_floats, function
+from identica.errors import InputError
 from identica.metrics._factors import labels_of, typed
+from identica.metrics.columns import Matrix
 
 Sampler = Callable[[int, int, int, np.random.Generator], Any]
 """`sampler(factor, groups, size, rng)` gives codes, groups×size×k.

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from identica._check import as_rng
-from identica.metrics._columns import standardised
+from identica._validate import as_rng
 from identica.metrics._factors import fitted_labels, shuffled_split, typed
+from identica.metrics.columns import standardised
 from identica.metrics.mcc import correlation_matrix
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from identica._check import one_of
+from identica._validate import one_of
 from identica.studies.kitti import ROWS as KITTI_ROWS
 from identica.studies.kitti import KittiTable
 from identica.studies.sprites import (

@@ -10,7 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from identica.encoders import MLP, BoxHead, ContrastiveModel, Head, SphereHead, make_head
+from identica.encoders import MLP, ContrastiveModel
+from identica.heads import BoxHead, Head, SphereHead, make_head
 from identica.losses import InfoNCE
 from identica.metrics import linear_r2, mcc
 from identica.mixing import InvertibleMLP

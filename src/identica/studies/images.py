@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from identica.baselines._vae import VAE
+from identica.baselines.vae import VAE
 
 Encode = Callable[[Tensor], Tensor]
 

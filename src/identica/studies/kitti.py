@@ -15,16 +15,18 @@ from numpy.typing import NDArray
 from torch import nn
 
 from identica import checkpoints
-from identica._check import InputError, one_of
+from identica._validate import one_of
 from identica.baselines import BetaVAE, SlowVAE
 from identica.datasets import kitti_masks
-from identica.datasets._pictures import tile
 from identica.datasets.kitti_masks import FACTORS, KittiMasks
-from identica.encoders import BoxHead, ContrastiveModel, ConvEncoder
+from identica.datasets.pictures import tile
+from identica.encoders import ContrastiveModel, ConvEncoder
+from identica.errors import InputError
+from identica.heads import BoxHead
 from identica.losses import AlignUniform, InfoNCE
 from identica.metrics import match, mcc
 from identica.process import Pairs
-from identica.runs import WEIGHTS
+from identica.runs.folder import WEIGHTS
 from identica.spaces import Box, Euclidean, Space
 from identica.studies.images import Encode, codes_of, walks
 from identica.studies.presets import PRESETS

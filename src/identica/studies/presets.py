@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from identica._check import one_of
+from identica._validate import one_of
 from identica.families import Uniform, VonMisesFisher
 from identica.spaces import Box
 from identica.studies.tables import Row

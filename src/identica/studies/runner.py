@@ -10,13 +10,16 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, NamedTuple, TextIO
 
-from identica import distributed, runs
-from identica._check import InputError, as_path, instance
-from identica._files import write_json, write_text
-from identica.studies import engine as engines
-from identica.studies import table, work
+from identica import distributed
+from identica._io import is_locked, write_json, write_text
+from identica._validate import as_path, instance
+from identica.errors import InputError
+from identica.runs import engines as engines
+from identica.runs import folder as runs
+from identica.runs import pool as work
+from identica.runs.monitor import Watch
+from identica.studies import table
 from identica.studies.catalogue import find
-from identica.studies.progress import Watch
 from identica.studies.study import Job, Study, check_seeds
 
 SEEDS = range(5)
@@ -157,7 +160,7 @@ def _state(folder: Path, job: Job) -> str:
             return "done"
     except InputError as error:
         return f"to do again: {error}"
-    if runs.is_locked(folder / runs.LOCK):
+    if is_locked(folder / runs.LOCK):
         return "running"
     return "begun" if runs.begun(folder) else "to do"
 
@@ -191,7 +194,7 @@ def report(folder: Path, study: Study[Any] | None = None, *, force: bool = False
 
 
 def _write(folder: Path, study: Study[Any], entries: list[table.Entry]) -> str:
-    from identica.report.study import write_study_page
+    from identica.studies.page import write_study_page
 
     for left in folder.glob(".*.tmp"):  # of a writer that was killed
         left.unlink(missing_ok=True)

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from torch import nn
 
 from identica import checkpoints
-from identica._check import InputError
-from identica.baselines._vae import VAE
+from identica.baselines.vae import VAE
 from identica.datasets import dsprites
-from identica.datasets._pictures import tile
+from identica.datasets.pictures import tile
+from identica.errors import InputError
 from identica.metrics import match
-from identica.runs import WEIGHTS
+from identica.runs.folder import WEIGHTS
 from identica.studies import sprites_run as runs
 from identica.studies.images import traversals, walks
 from identica.studies.sprites_run import METRICS, SpriteRow, Sprites

@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from torch import nn
 
 from identica import metrics
-from identica._check import count, one_of
+from identica._validate import count, one_of
 from identica.baselines import AdaGVAE, BetaVAE, SlowVAE
-from identica.baselines._vae import NETWORKS, VAE
+from identica.baselines.vae import NETWORKS, VAE
 from identica.datasets import dsprites, kitti_masks, natural_sprites
 from identica.encoders import ContrastiveModel
 from identica.losses import AlignUniform

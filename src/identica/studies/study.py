@@ -10,9 +10,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from identica._check import InputError, members
-from identica._check import seed as check_seed
-from identica.runs import run_name
+from identica._validate import members
+from identica._validate import seed as check_seed
+from identica.errors import InputError
+from identica.runs.folder import run_name
 
 
 class Tick(Protocol):

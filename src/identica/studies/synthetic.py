@@ -13,12 +13,12 @@ import torch
 from numpy.typing import NDArray
 
 from identica import checkpoints, theory
-from identica._check import InputError
+from identica.errors import InputError
 from identica.families import Family, GeneralizedNormal, Uniform, VonMisesFisher
 from identica.metrics import match
 from identica.mixing import InvertibleMLP
 from identica.process import GenerativeProcess
-from identica.runs import WEIGHTS
+from identica.runs.folder import WEIGHTS
 from identica.spaces import Box, Euclidean, Space, Sphere
 from identica.studies import experiment, presets
 from identica.studies.study import Finished, Job, Ours, Picture, Study, Target, Tick, Verdict

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from identica._check import InputError
-from identica._files import make_folder, write_json
-from identica.runs import CONFIG, claim, read_json, read_result, run_name
+from identica._io import make_folder, read_json, write_json
+from identica.errors import InputError
+from identica.runs.folder import CONFIG, claim, read_result, run_name
 from identica.studies.study import Finished, Ours, Study, Target
 
 MANIFEST, TABLE, RUNS = "study.json", "table.json", "runs"

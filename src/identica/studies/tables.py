@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from identica._check import InputError
+from identica.errors import InputError
 from identica.families import (
     Family,
     GeneralizedNormal,

@@ -14,8 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from identica._check import InputError, one_of
 from identica._random import as_generator
+from identica._validate import one_of
+from identica.errors import InputError
 from identica.families import Family, Laplace, Normal, Uniform, VonMisesFisher
 from identica.spaces import Box, Space, Sphere
 from identica.studies.presets import PRESETS

@@ -13,15 +13,15 @@ import torch
 from numpy.typing import NDArray
 
 from identica import checkpoints, theory
-from identica._check import InputError
 from identica.augment import simclr
 from identica.datasets.threedident import FACTORS, render
 from identica.datasets.threedident.pictures import sheet
 from identica.datasets.threedident.storage import ImageSet
+from identica.errors import InputError
 from identica.families import Laplace, Normal, VonMisesFisher
 from identica.metrics import match
 from identica.metrics.linear_r2 import linear_r2_per_factor
-from identica.runs import WEIGHTS
+from identica.runs.folder import WEIGHTS
 from identica.spaces import Box, Euclidean, Sphere
 from identica.studies import threedident_run as runs
 from identica.studies.images import moved

@@ -14,8 +14,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from identica._check import InputError, one_of
-from identica._files import replacing
+from identica._io import locked, replacing
+from identica._validate import one_of
 from identica.datasets.threedident import FACTORS
 from identica.datasets.threedident.pairs import (
     Renderer,
@@ -28,14 +28,15 @@ from identica.datasets.threedident.pairs import (
 )
 from identica.datasets.threedident.storage import ImageSet, load_array
 from identica.datasets.threedident.walks import drawn_rows, positives_among, walks
-from identica.encoders import BoxHead, ContrastiveModel
+from identica.encoders import ContrastiveModel
+from identica.errors import InputError
 from identica.families import Uniform
+from identica.heads import BoxHead
 from identica.losses import InfoNCE
 from identica.metrics import linear_r2, mcc
 from identica.metrics.linear_r2 import linear_r2_per_factor
 from identica.process import GenerativeProcess, Pairs
 from identica.resnet import ResNet18, SmallResNet
-from identica.runs import locked
 from identica.spaces import Box
 from identica.studies.study import Tick
 from identica.studies.threedident_settings import (

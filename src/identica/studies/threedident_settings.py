@@ -7,10 +7,11 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from identica._check import InputError, one_of
-from identica.datasets._root import data_root
+from identica._validate import one_of
+from identica.datasets.root import data_root
 from identica.datasets.threedident.storage import LATENTS, load_array
 from identica.datasets.threedident.walks import DRAWS
+from identica.errors import InputError
 from identica.families import Family, Laplace, Normal
 from identica.spaces import Box, Space
 from identica.studies.presets import PRESETS

@@ -16,8 +16,10 @@ import torch
 from torch import nn
 
 from identica import checkpoints, distributed
+from identica._io import first_free
 from identica._random import as_generator
-from identica.runs import METRICS, PARTS, WEIGHTS, DamagedError, first_free
+from identica.errors import DamagedError
+from identica.runs.folder import METRICS, PARTS, WEIGHTS
 from identica.studies.study import SCORES, Finished, Picture, Tick
 from identica.training import History, Sampler, Training, train, write_metrics
 

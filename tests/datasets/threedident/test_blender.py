@@ -4,9 +4,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from identica._check import InputError
 from identica.datasets.threedident import SCENE, blender, render
 from identica.datasets.threedident.pictures import psnr
+from identica.errors import InputError
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ import numba
 import numpy as np
 import pytest
 
-from identica._check import InputError
 from identica.datasets.threedident import SCENE, Area, Camera, Spot, Sun, latents, render
 from identica.datasets.threedident.bvh import DEPTH, blocked, closest
 from identica.datasets.threedident.ground import AREA, LIT, OBJECT, SPOT, SUN, foresee
@@ -16,6 +15,7 @@ from identica.datasets.threedident.raycaster import _ground, _tree
 from identica.datasets.threedident.sampling import sample_points
 from identica.datasets.threedident.scene import place
 from identica.datasets.threedident.view import Shot, stage
+from identica.errors import InputError
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from identica._check import InputError
 from identica.datasets.threedident import FACTORS, SCENE, Spot, latents, place
+from identica.errors import InputError
 
 
 @pytest.fixture(scope="module")

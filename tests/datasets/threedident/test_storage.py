@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from identica._check import InputError
 from identica.datasets.threedident import render, storage
 from identica.datasets.threedident.storage import ImageSet, build
+from identica.errors import InputError
 
 SIZE = 6
 

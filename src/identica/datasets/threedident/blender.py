@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from identica._check import InputError
 from identica.datasets._arguments import limited
 from identica.datasets.threedident.material import (
     GLOSS_ALPHA,
@@ -27,6 +26,7 @@ from identica.datasets.threedident.material import (
 from identica.datasets.threedident.scene import SCENE, Frames, Scene, check_size, place
 from identica.datasets.threedident.teapot import teapot
 from identica.datasets.threedident.view import HORIZON
+from identica.errors import InputError
 
 SAMPLES = 2**24  # paths for a pixel at most, as in Blender
 

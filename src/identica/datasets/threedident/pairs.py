@@ -11,7 +11,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from identica._check import InputError
 from identica.augment import simclr
 from identica.datasets._arguments import limited
 from identica.datasets.threedident.raycaster import SAMPLES, render
@@ -24,6 +23,7 @@ from identica.datasets.threedident.scene import (
     latents,
 )
 from identica.datasets.threedident.storage import ImageSet, Tick, build
+from identica.errors import InputError
 from identica.mixing import Mixing
 from identica.process import GenerativeProcess, Labelled, Pairs
 

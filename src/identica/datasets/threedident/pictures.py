@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from identica.datasets._pictures import tile
+from identica.datasets.pictures import tile
 from identica.datasets.threedident.raycaster import render
 from identica.datasets.threedident.scene import FACTORS, latents
 from identica.datasets.threedident.storage import ImageSet

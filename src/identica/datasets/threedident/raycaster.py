@@ -11,7 +11,6 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from identica._check import InputError
 from identica.datasets._arguments import limited
 from identica.datasets.threedident._compiled import compiled
 from identica.datasets.threedident.bvh import DEPTH, Tree, blocked, build, closest, normals
@@ -35,6 +34,7 @@ from identica.datasets.threedident.view import (
     to_object,
     to_world,
 )
+from identica.errors import InputError
 
 CONTRAST = 0.05  # blocks whose light differs by this in its square root get more rays
 BATCH = 8  # images that a thread draws in one go

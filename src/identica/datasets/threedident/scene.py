@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from identica._check import InputError
 from identica.datasets._arguments import limited, real_matrix
+from identica.errors import InputError
 
 SIDE = 4.44212  # the largest side of the teapot
 LARGEST = 4096  # pixels along an image: one of them takes 2 GB to draw

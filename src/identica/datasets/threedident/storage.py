@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from identica._check import InputError, count
-from identica._files import make_folder, replacing, write_json
+from identica._io import is_locked, locked, make_folder, read_json, replacing, write_json
+from identica._validate import count
 from identica.datasets._arguments import whole_numbers
 from identica.datasets._reading import map_array, read_png, reason
 from identica.datasets.threedident.scene import LARGEST, check_latents, check_size
-from identica.runs import is_locked, locked, read_json
+from identica.errors import InputError
 
 LATENTS, PNGS, PACKED, SETTINGS = "raw_latents.npy", "images", "packed", "build.json"
 BLOCK = 1024  # images of a packed file

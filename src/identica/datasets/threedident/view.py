@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from identica._check import InputError
 from identica.datasets.threedident._compiled import inlined
 from identica.datasets.threedident.scene import Area, Frames, Scene, Spot, Sun
 from identica.datasets.threedident.vectors import Vector, add, along, dot, scale, unit
+from identica.errors import InputError
 
 UP = (0.0, 0.0, 1.0)
 HORIZON = 1000.0  # the ground ends here

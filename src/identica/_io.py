@@ -1,0 +1,122 @@
+"""Writing files so that a reader never sees half of one."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from identica.errors import InputError
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A temporary name beside `path` that takes its place when the block ends well.
+
+    A symbolic link stays, and what it points to is replaced. Anything but a regular file is refused.
+    Errors name `path`, and the temporary file never stays behind.
+    """
+    target = Path(os.path.realpath(_checked("path", path)))
+    if target.exists() and not target.is_file():
+        raise InputError(f"{path} cannot be replaced: it is not a regular file")
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        yield temporary
+        os.replace(temporary, target)
+    except OSError as error:
+        if error.filename is not None and Path(error.filename) != temporary:
+            raise
+        # a full disk names no file, and some libraries give no number either
+        number, words = error.errno or errno.EIO, error.strerror or str(error)
+        raise OSError(number, words, str(path)) from error
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file in one step.
+
+    The bytes of a file name that is not UTF-8 are escaped as in JSON, which reads them back.
+    """
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
+
+
+def write_json(path: Path, data: Any) -> None:
+    """Write a JSON file in one step."""
+    write_text(path, json.dumps(data, indent=2, ensure_ascii=False) + "\n")
+
+
+def make_folder(name: str, path: Path) -> Path:
+    """Make a folder for output (with its parents) and return it; `name` is the argument's."""
+    try:
+        _checked(name, path).mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise InputError(f"{name} must be a folder, but {path} is or lies below a file") from None
+    except OSError as error:
+        raise InputError(f"{name}: cannot make the folder {path}: {error.strerror}") from None
+    return path
+
+
+def _checked(name: str, path: Path) -> Path:
+    if "\0" in str(path):
+        raise InputError(f"{name} must not contain a null character, got {str(path)!r}")
+    return path
+
+
+def read_json(path: Path) -> Any:
+    """What a JSON file holds; a damaged one gives one clear error."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"{path} cannot be read: {error}") from None
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Wait for the lock of a file, and hold it.
+
+    It dies with its process, so one that is killed leaves nothing to clean up.
+    """
+    import fcntl
+
+    with path.open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+@contextmanager
+def first_free(paths: Sequence[Path]) -> Iterator[int]:
+    """Hold the lock of one of several files, and give its number; wait while others hold them all."""
+    import fcntl
+
+    while True:
+        for number, path in enumerate(paths):
+            with path.open("a") as file:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    continue
+                yield number
+                return
+        time.sleep(0.5)
+
+
+def is_locked(path: Path) -> bool:
+    """Whether some process holds the lock of a file."""
+    import fcntl
+
+    try:
+        with path.open("r+") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return False
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except BlockingIOError:
+        return True

@@ -1,0 +1,236 @@
+"""identica fit: codes of the observations in a file."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from identica._validate import count
+from identica.errors import InputError
+
+if TYPE_CHECKING:
+    from identica.estimator import ContrastiveICA
+    from identica.estimator.files import Observations
+
+CODES, TABLE, ESTIMATOR = "codes.npy", "codes.csv", "estimator.safetensors"
+PAGE, DIAGNOSIS = "diagnosis.html", "diagnosis.json"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.description = (
+        "Fit an encoder to pairs of observations and write their codes. Rows of one sequence are "
+        "paired with later ones, unless positives are given. Then fit once more, from another start, and "
+        "say how far the codes can be trusted. A killed fit goes on when called again."
+    )
+    add = parser.add_argument
+    add("data", type=Path, metavar="DATA", help="observations: .npy, .npz, .csv or .parquet")
+    add(
+        "--out",
+        type=Path,
+        default=Path("identica-fit"),
+        metavar="DIR",
+        help="folder for codes, model, history and diagnosis (default: %(default)s)",
+    )
+    add("--components", type=int, metavar="N", help="number of codes (default: as many as columns)")
+    add(
+        "--space",
+        default="box",
+        help="box, sphere, unbounded, or auto to choose (default: %(default)s)",
+    )
+    add(
+        "--conditional",
+        help="normal, laplace, gennorm3, vmf, or auto to choose (default: vmf on a sphere, "
+        "else normal)",
+    )
+    add("--lag", metavar="N", help="steps between the members of a pair: 1, or 1-5 (default: 1)")
+    add(
+        "--groups",
+        metavar="NAME",
+        help="column of the table, array of the npz or file that tells sequences apart",
+    )
+    add(
+        "--positives",
+        metavar="NAME",
+        help="array of the npz or file with the positive of each observation",
+    )
+    add("--array", metavar="NAME", help="observations in an npz of several arrays (default: x)")
+    add("--precision", action="store_true", help="learn a precision for each factor")
+    add("--steps", type=int, metavar="N", help="length of the training (default: by the space)")
+    add("--tensorboard", action="store_true", help="write the history for TensorBoard as well")
+    add("--no-diagnosis", action="store_true", help="do not fit once more to judge the codes")
+    add("--seed", type=int, default=0, metavar="N", help="makes everything random (default: 0)")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do the command, and say where things are."""
+    from identica.estimator import ContrastiveICA
+    from identica.estimator import files as own_data
+    from identica.runs import folder as runs
+
+    lag, seed = _lag(args.lag), _seed(args.seed)
+    found = own_data.read(args.data, array=args.array, positives=args.positives, groups=args.groups)
+    parameters = {
+        "n_components": args.components,
+        "space": args.space,
+        "conditional": args.conditional,
+        "learn_precision": args.precision,
+        "steps": args.steps,
+        "random_state": seed,
+    }
+    # an input is known by its content where it is a file, else by its name in the data
+    inputs = {name: getattr(args, name) for name in ("data", "positives", "groups")}
+    inputs |= {name: own_data.fingerprint(path) for name, path in found.files.items()}
+    config = {
+        "kind": "fit",
+        "seed": seed,
+        **inputs,
+        "array": args.array,
+        "lag": lag,
+        "diagnosis": not args.no_diagnosis,
+        "estimator": parameters,
+    }
+    before = os.path.exists(args.out)  # not Path.exists, which may raise
+    runs.open_run(args.out, config)
+    parts = args.out / runs.PARTS
+    ica = ContrastiveICA(**parameters, progress=True, folder=parts, tensorboard=args.tensorboard)
+
+    def work(folder: Path) -> dict[str, Any]:
+        return fit_into(folder, ica, found, lag, judged=not args.no_diagnosis)
+
+    try:
+        restore(args.out, config, found)
+        result = runs.execute(args.out, config, work)
+    except InputError:
+        if not runs.begun(args.out):  # leave room for another try
+            (args.out / runs.CONFIG).unlink(missing_ok=True)
+            if not before:
+                (args.out / runs.LOCK).unlink(missing_ok=True)
+                with suppress(OSError):  # not empty
+                    args.out.rmdir()
+        raise
+    print(
+        f"codes: {args.out / CODES} ({' × '.join(map(str, result['shape']))}), {args.out / TABLE}"
+    )
+    print(f"model: {args.out / ESTIMATOR}, for ContrastiveICA.load")
+    print(f"history: {args.out / runs.METRICS}")
+    if "selection" in result:
+        print(result["selection"]["words"])
+    print(f"score: {result['bits']:.3f} bits of {result['possible_bits']:.3f} possible")
+    if "diagnosis" in result:
+        print(f"diagnosis: {args.out / PAGE}" if result["verdict"] else "diagnosis: none")
+        print(result["diagnosis"])
+    return 0
+
+
+def fit_into(
+    folder: Path, ica: ContrastiveICA, data: Observations, lag: Any, *, judged: bool = True
+) -> dict[str, Any]:
+    """Fit an estimator to what a file held, and write codes, model and diagnosis; what result.json
+    says."""
+    import math
+
+    from identica._io import make_folder
+    from identica.runs.folder import PARTS
+    from identica.training import History, write_metrics
+
+    where = {"X_pos": data.positives, "groups": data.groups, "lag": lag}
+    ica.fit(data.x, **where)
+    ica.save(folder / ESTIMATOR)
+    write_metrics(folder, History(ica.history_))
+    for events in (folder / PARTS).glob("*/tensorboard/*"):  # parts go once all is done
+        events.replace(make_folder("out", folder / "tensorboard") / events.name)
+    codes = ica.transform(data.x)
+    _write_codes(folder, codes)
+    bits, possible = ica.score(data.x, **where), math.log2(min(len(codes), 4096))
+    result = {
+        "scores": {"share": min(1.0, max(0.0, bits / possible))},
+        "bits": bits,
+        "possible_bits": possible,
+        "shape": list(codes.shape),
+        "seconds": ica.history_[-1]["seconds"],
+        "pairs": int(ica.history_[-1]["step"]) * ica.training_.batch,
+        "seed": ica.random_state,
+    }
+    if hasattr(ica, "selection_"):
+        result["selection"] = {"words": str(ica.selection_), "table": ica.selection_.table}
+    if judged:
+        result.update(diagnose_into(folder, ica, data.x, where))
+    return result
+
+
+def restore(folder: Path, config: dict[str, Any], data: Observations) -> None:
+    """Write the codes of a finished fit again if they were deleted; set its result aside if anything
+    else was, so that the fit is done again."""
+    from identica.estimator import ContrastiveICA
+    from identica.runs import folder as runs
+
+    def missing(*names: str) -> list[str]:
+        return [name for name in names if not (folder / name).exists()]
+
+    with runs.claim(folder):
+        try:
+            result = runs.read_result(folder, config)
+        except InputError:  # `execute` starts over
+            return
+        if result is None:
+            return
+        try:
+            judged = (PAGE, DIAGNOSIS) if result.get("verdict") else ()
+            if gone := missing(ESTIMATOR, runs.METRICS, *judged):
+                raise InputError(f"{', '.join(gone)} of a finished fit missing")
+            if missing(CODES, TABLE):
+                _write_codes(folder, ContrastiveICA.load(folder / ESTIMATOR).transform(data.x))
+        except InputError as error:
+            aside = runs.set_aside(folder / runs.RESULT)
+            runs.note(folder, f"{error}; {aside.name} set aside, and the fit is done again")
+
+
+def _write_codes(folder: Path, codes: Any) -> None:
+    import numpy as np
+
+    from identica._io import replacing
+
+    with replacing(folder / CODES) as temporary, temporary.open("wb") as file:
+        np.save(file, codes)
+    names = ",".join(f"code{k}" for k in range(codes.shape[1]))
+    with replacing(folder / TABLE) as temporary:
+        np.savetxt(temporary, codes, fmt="%.7g", delimiter=",", header=names, comments="")
+
+
+def diagnose_into(
+    folder: Path, ica: ContrastiveICA, x: Any, where: dict[str, Any]
+) -> dict[str, Any]:
+    """Write the diagnosis of a fitted estimator as a page and as JSON; its verdict and its words."""
+    from identica._io import replacing
+    from identica.diagnosis.page import write_diagnosis_page
+
+    try:
+        found = ica.diagnose(x, **where)
+    except InputError as error:  # what was fit to be fitted may be too little to be judged
+        return {"verdict": None, "diagnosis": str(error)}
+    write_diagnosis_page(folder / PAGE, found)
+    with replacing(folder / DIAGNOSIS) as temporary:
+        temporary.write_text(found.to_json(), encoding="utf-8")
+    return {"verdict": found.verdict, "diagnosis": str(found)}
+
+
+def _lag(text: str | None) -> int | tuple[int, int] | None:
+    if text is None:
+        return None
+    found = re.fullmatch(r"(\d{1,18})(?:-(\d{1,18}))?", text)
+    if not found:
+        raise InputError(f"lag must be a number such as 1 or a range such as 1-5, got {text!r}")
+    low, high = int(found[1]), found[2]
+    return low if high is None else (low, int(high))
+
+
+def _seed(seed: int) -> int:
+    if count("seed", seed, at_least=0) >= 2**63:
+        raise InputError(f"seed must be below 2**63, got {seed}")
+    return seed

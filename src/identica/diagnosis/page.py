@@ -1,0 +1,219 @@
+"""The page of a diagnosis: the verdict, what it rests on, and pictures of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from identica.diagnosis import Diagnosis
+from identica.diagnosis.conditional import inner_differences, own_range
+from identica.diagnosis.verdict import DISTRUST, LINEAR, PERMUTATION, UNSURE
+from identica.families import Joint
+from identica.report.pages import write_page
+from identica.report.plots import ACCENT, INK, SOFT, STYLE, inline, matrix
+
+MEANING = {
+    PERMUTATION: "Each code is one factor, up to order, sign and scale.",
+    LINEAR: "All factors are in the codes, but as a mixture: a linear map of the codes, not a code.",
+    UNSURE: "Nothing shows that the codes are wrong, but an assumption fails that would make them right.",
+    DISTRUST: "The codes are not the factors, or nothing shows that they are.",
+}
+COLOUR = {PERMUTATION: "yes", LINEAR: "yes", UNSURE: "unsure", DISTRUST: "no"}
+PANELS = 10  # codes that are shown
+
+
+def write_diagnosis_page(
+    path: Path | str, diagnosis: Diagnosis, *, title: str = "Can these codes be trusted?"
+) -> None:
+    """Write a diagnosis as one HTML file that needs no other."""
+    truth = diagnosis.truth
+    write_page(
+        Path(path),
+        "diagnosis.html",
+        title=title,
+        verdict=diagnosis.verdict[0].upper() + diagnosis.verdict[1:],
+        meaning=MEANING[diagnosis.verdict],
+        colour=COLOUR[diagnosis.verdict],
+        space=repr(diagnosis.space),
+        conditional=repr(diagnosis.conditional),
+        pairs=f"{diagnosis.pairs:,}",
+        models=len(diagnosis.restarts.linear),
+        findings=diagnosis.findings,
+        pictures=[
+            {"title": name, "source": inline(figure), "caption": caption}
+            for name, figure, caption in _pictures(diagnosis)
+        ],
+        laws=[
+            {"code": k + 1, "law": law}
+            for k, law in enumerate(diagnosis.laws.codes)
+            if law is not None
+        ],
+        truth=None
+        if truth is None
+        else [
+            {
+                "factor": k + 1,
+                "r2": truth.r2[k],
+                "code": "–" if column < 0 else column + 1,
+                "correlation": truth.correlations[k],
+            }
+            for k, column in enumerate(truth.columns)
+        ],
+        scores={} if truth is None else truth.scores,
+        numbers=diagnosis.to_json(),
+    )
+
+
+def _pictures(d: Diagnosis) -> list[tuple[str, Figure, str]]:
+    found = [
+        (
+            "Telling pairs from strangers",
+            score(d),
+            "Bits above chance, with two standard errors. Shuffled pairs should be at 0, unseen ones "
+            f"well above it and near those of the training; more than {d.score.most:.1f} cannot be shown "
+            "by this many pairs.",
+        ),
+        (
+            "Agreement of the fits",
+            restarts(d),
+            "1 for the same codes, up to a linear map (left) and code by code (right). Fit 1 is the one "
+            "in question.",
+        ),
+        (
+            "Codes",
+            marginals(d),
+            "How the codes are distributed. The theory assumes uniform factors (grey line).",
+        ),
+        (
+            "Differences within pairs",
+            differences(d),
+            "How a positive's code differs from its anchor's, away from walls: the fitted generalised "
+            "normal law (blue) and the family that the model assumes, at its best scale (dashed).",
+        ),
+        (
+            "What pairs share",
+            correlations(d),
+            "Correlation of the codes of a pair, code by code, and of their best combinations.",
+        ),
+    ]
+    if d.truth is not None:
+        caption = "Correlation of the true factors and the codes."
+        found.append(("With the true factors", matrix(d.truth.matrix, "code", "factor"), caption))
+    return found
+
+
+def score(d: Diagnosis) -> Figure:
+    """Bars of the score: unseen, shuffled and known pairs."""
+    rows = [("unseen pairs", d.score.bits, d.score.error)]
+    rows.append(("shuffled pairs", d.score.control, d.score.control_error))
+    if d.score.seen is not None:
+        rows.append(("pairs of the training", d.score.seen, 0.0))
+    names, values, errors = zip(*rows, strict=True)
+    with rc_context(STYLE):
+        figure = Figure(figsize=(5.2, 1.7), layout="constrained")
+        axes = figure.subplots()
+        colours = [ACCENT, SOFT, INK][: len(rows)]
+        spread = 2 * np.array(errors)
+        axes.barh(names, values, xerr=spread, color=colours, height=0.6)
+        for k, value in enumerate(values):  # right of the axis, where no name stands
+            place = max(0.0, value + spread[k]), k
+            text = f"{round(value, 2) + 0.0:.2f}"
+            axes.annotate(text, place, (6, 0), textcoords="offset points", va="center")
+        axes.axvline(0, color=INK, lw=0.8)
+        low, high = min(0.0, *values), max(0.1, *values)
+        axes.set(xlim=(1.25 * low, 1.2 * high), xlabel="bits above chance")
+        axes.invert_yaxis()
+        axes.tick_params(axis="y", length=0)
+    return figure
+
+
+def restarts(d: Diagnosis) -> Figure:
+    """The two matrices of agreement, side by side."""
+    with rc_context(STYLE):
+        figure = Figure(figsize=(5.6, 2.6), layout="constrained")
+        both = ((d.restarts.linear, "up to a linear map"), (d.restarts.permutation, "code by code"))
+        for axes, (values, name) in zip(figure.subplots(1, 2), both, strict=True):
+            axes.imshow(values, vmin=0, vmax=1, cmap="Blues")
+            ticks = range(len(values)), [f"fit {i + 1}" for i in range(len(values))]
+            axes.set_xticks(*ticks)
+            axes.set_yticks(*ticks)
+            axes.set_title(name)
+            for (i, j), value in np.ndenumerate(values):
+                ink = "white" if value > 0.5 else INK
+                axes.text(j, i, f"{value:.3f}", ha="center", va="center", color=ink)
+    return figure
+
+
+def marginals(d: Diagnosis) -> Figure:
+    """A histogram of each code."""
+    h = d.codes[0]
+
+    def draw(axes: Axes, k: int) -> None:
+        axes.hist(h[:, k], bins=25, density=True, color=ACCENT, alpha=0.5)
+        low, high = own_range(h[:, k : k + 1])
+        if high[0] > low[0]:
+            axes.hlines(1 / (high[0] - low[0]), low[0], high[0], color=SOFT)
+
+    return _panels(h.shape[1], draw)
+
+
+def differences(d: Diagnosis) -> Figure:
+    """A histogram of each code's differences with the fitted law and the model's."""
+    from scipy.stats import gennorm
+
+    h, h_pos = d.codes
+    inner = inner_differences(h, h_pos, d.space)
+
+    def draw(axes: Axes, k: int) -> None:
+        step = inner[k] if len(inner[k]) else (h_pos - h)[:, k]
+        axes.hist(step, bins=40, density=True, color=SOFT, alpha=0.5)
+        law = d.laws.codes[k]
+        if law is None:
+            return
+        line = np.linspace(step.min(), step.max(), 300)
+        axes.plot(line, gennorm(law.shape, scale=law.scale).pdf(line), color=ACCENT, lw=1.4)
+        axes.set_title(f"code {k + 1}: β = {law.shape:.2f}")
+        shape = None if isinstance(d.conditional, Joint) else d.conditional.p
+        if shape is not None:
+            scale = (shape * np.mean(np.abs(step) ** shape)) ** (1 / shape)
+            axes.plot(line, gennorm(shape, scale=scale).pdf(line), color=INK, lw=0.9, ls="--")
+
+    return _panels(h.shape[1], draw)
+
+
+def correlations(d: Diagnosis) -> Figure:
+    """Bars of the correlations within pairs: of codes, and canonical."""
+    with rc_context(STYLE):
+        figure = Figure(figsize=(5.6, 2.3), layout="constrained")
+        both: list[tuple[NDArray[np.float64], str]] = [
+            (d.dimensions.correlations, "code"),
+            (d.dimensions.canonical, "combination"),
+        ]
+        for axes, (values, name) in zip(figure.subplots(1, 2, sharey=True), both, strict=True):
+            axes.bar(np.arange(len(values)) + 1, values, color=ACCENT)
+            axes.axhline(0, color=INK, lw=0.8)
+            axes.set(xlabel=name, ylim=(min(0.0, float(values.min())), 1))
+            axes.locator_params(axis="x", integer=True)
+    return figure
+
+
+def _panels(number: int, draw: Any) -> Figure:
+    """A small panel for each code."""
+    with rc_context(STYLE):
+        shown = min(number, PANELS)
+        columns = min(5, shown)
+        rows = -(-shown // columns)
+        figure = Figure(figsize=(1.9 * columns, 1.7 * rows), layout="constrained")
+        grid = figure.subplots(rows, columns, squeeze=False)
+        for k, axes in enumerate(grid.flat):
+            axes.set_visible(k < shown)
+            if k < shown:
+                axes.set(yticks=[], title=f"code {k + 1}")
+                draw(axes, k)
+    return figure

@@ -1,0 +1,19 @@
+"""Errors that users meet."""
+
+from __future__ import annotations
+
+
+class InputError(ValueError):
+    """Input that cannot be used. The message names the argument and says what would be right."""
+
+
+class DamagedError(InputError):
+    """What a run was to go on from is damaged, or belongs to another run."""
+
+
+class NonFiniteLossError(ArithmeticError):
+    """The loss, its gradient or a parameter became NaN or infinite."""
+
+
+class LostProcessError(RuntimeError):
+    """Another process of the group died or cannot be reached."""

@@ -1,0 +1,444 @@
+"""Contrastive learning on your own data, scikit-learn's way."""
+
+from __future__ import annotations
+
+import copy
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import nn
+
+from identica import checkpoints
+from identica._io import make_folder
+from identica._random import as_generator
+from identica._validate import InputTypeError, as_array, count
+from identica.encoders import initialise
+from identica.errors import InputError
+from identica.estimator import fit as fitting
+from identica.estimator import pairs as pairing
+from identica.estimator import saved as _saved
+from identica.estimator.inputs import Encoder, Network, make_encoder
+from identica.estimator.selection import candidates, select
+from identica.families import Family
+from identica.runs import folder as runs
+from identica.spaces import Euclidean, Space
+from identica.training import Training
+from identica.training.identity import structure
+
+if TYPE_CHECKING:
+    from identica.diagnosis import Diagnosis
+
+Array = NDArray[Any]
+
+SCORED = 4096  # pairs by which a model is scored
+MOST = 1000  # codes, unless there are more columns
+SHORTEST = 400  # steps after which families can be told apart
+
+
+class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Recover hidden factors from pairs of observations, by contrastive learning.
+
+    An encoder h is trained with InfoNCE to tell the positive x̃ of each observation x from others:
+
+        min −E log[ e^{s(h(x), h(x̃))} / (e^{s(h(x), h(x̃))} + Σ_j e^{s(h(x), h(x_j))}) ]
+
+    where s is the log-density of `conditional`, the assumed law of a positive's factors. If the
+    assumptions hold, the codes are the factors up to a simple map (Zimmermann et al., "Contrastive
+    learning inverts the data generating process", ICML 2021).
+
+    Args:
+        n_components: number of codes; by default that of the columns, or what `network` gives.
+        space: where the codes live: "box", "sphere", "unbounded" or a `Space`; "auto" chooses.
+        conditional: how positives vary: "normal", "laplace", "gennorm3", "vmf" (sphere only) or a
+            `Family`, whose scale is learnt in any case; "auto" chooses. By default "vmf" on a
+            sphere and "normal" elsewhere.
+        network: a module from observations to N×n codes, or a function of (shape of an observation,
+            n) that makes one; by default an `MLP` for rows and a `ConvEncoder` for images of
+            64×64. Rows are whitened before.
+        learn_precision: learn how much each factor varies within pairs, instead of one scale for
+            all. On a sphere "normal" then takes the place of "vmf".
+        steps, batch, lr, optimizer: of the training, see `Training`. By default 3,000 steps (4,000
+            in a box) of 1,024 pairs with SOAP at 1e-2; for images 600 of 32 at 2e-3.
+        device: where to train.
+        random_state: a seed, or a NumPy generator to draw one from; None for another one each time.
+        progress: show a progress bar on stderr.
+        folder: where to keep checkpoints, so that a killed `fit` goes on; none by default. Each fit has
+            a folder of its own in there, named by a hash of its parameters, its seed and all of its
+            data, so that no fit ever finds the weights of another (cross-validation works too).
+        tensorboard: write the history for TensorBoard as well, next to the checkpoints.
+
+    Attributes:
+        model_: the fitted `ContrastiveModel`, from raw observations to codes.
+        temperature_: what similarities are divided by to be log-likelihoods.
+        precision_: with `learn_precision`, λ_k of the similarity −Σ_k λ_k |a_k − b_k|^p.
+        selection_: with "auto", the choice and the evidence for it.
+        training_, history_: how it was trained, and records of it.
+        lag_: the lag of the pairs, None for pairs that were given.
+        n_features_in_, feature_names_in_: as in scikit-learn.
+
+    >>> x = np.random.default_rng(0).normal(size=(50, 3)).cumsum(axis=0)
+    >>> ica = ContrastiveICA(2, steps=5, batch=16).fit(x)
+    >>> ica.transform(x).shape
+    (50, 2)
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        space: str | Space = "box",
+        conditional: str | Family | None = None,
+        network: Network = None,
+        learn_precision: bool = False,
+        steps: int | None = None,
+        batch: int | None = None,
+        lr: float | None = None,
+        optimizer: str | None = None,
+        device: str = "cpu",
+        random_state: Any = 0,
+        progress: bool = False,
+        folder: str | Path | None = None,
+        tensorboard: bool = False,
+    ) -> None:
+        self.n_components = n_components
+        self.space = space
+        self.conditional = conditional
+        self.network = network
+        self.learn_precision = learn_precision
+        self.steps = steps
+        self.batch = batch
+        self.lr = lr
+        self.optimizer = optimizer
+        self.device = device
+        self.random_state = random_state
+        self.progress = progress
+        self.folder = folder
+        self.tensorboard = tensorboard
+
+    def fit(self, X: Any, X_pos: Any = None, *, lag: Any = None, groups: Any = None) -> Self:
+        """Train on pairs.
+
+        Args:
+            X: observations, N×d or images, as an array (memory-mapped ones are read batch by
+                batch), tensor or data frame; or a function `(size, generator=…)` that draws pairs
+                (x, x_pos).
+            X_pos: the positive of each observation. Without it, X is taken to be a sequence. (A
+                vector in its place is scikit-learn's y and is ignored, with a warning.)
+            lag: steps between the members of a pair in a sequence: a number (1 by default), or
+                (low, high) for a random one each time.
+            groups: for each row, which sequence it is of; pairs never cross the end of one.
+        """
+        seed = _seed(self.random_state)
+        sample, self.lag_ = self._pairs(X, X_pos, lag, groups, reset=True)
+        start = self._start(sample, seed)
+        n = start().width(self._shape)
+        choices = candidates(
+            self.space, self.conditional, n, learn_precision=bool(self.learn_precision)
+        )
+        folder = None
+        if self.folder is not None:
+            folder = make_folder("folder", Path(self.folder))
+            folder = self._place(folder, sample, start().network, seed)
+        self.__dict__.pop("selection_", None)  # of an earlier fit
+        if len(choices) > 1:
+            self.selection_ = select(
+                choices,
+                start,
+                sample,
+                self._short(sample),
+                learn_precision=self.learn_precision,
+                device=self.device,
+                seed=seed,
+                folder=folder,
+                progress=self.progress,
+            )
+            choices = [(self.selection_.space, self.selection_.conditional)]
+        [(space, conditional)] = choices
+        self.training_ = self._training(sample, space)
+        self._keep(
+            fitting.fit(
+                sample,
+                start(),
+                space,
+                conditional,
+                self.training_,
+                learn_precision=self.learn_precision,
+                device=self.device,
+                seed=seed,
+                out=folder,
+                progress="fit" if self.progress else None,
+                tensorboard=self.tensorboard,
+            )
+        )
+        return self
+
+    def _keep(self, fit: fitting.Fit) -> None:
+        self._fit = fit
+        self.model_, self.history_, self.temperature_ = fit.model, fit.history, fit.temperature
+        self.__dict__.pop("precision_", None)
+        if self.learn_precision:
+            self.precision_ = fit.precision.cpu().numpy()
+
+    def transform(self, X: Any) -> Array:
+        """Codes N×n of observations; in double precision where X is."""
+        check_is_fitted(self, "model_")
+        data = self._observations("X", X, reset=False)
+        model = self.model_
+        if data.dtype != np.float32 and data.ndim == 2:
+            model = copy.deepcopy(model).double()
+        codes = []
+        for start in range(0, len(data), 4096):
+            index = np.arange(start, min(start + 4096, len(data)))
+            rows = pairing.rows_of("X", data, index)
+            codes.append(fitting.encode(model, rows.to(self.device)).cpu().numpy())
+        return np.concatenate(codes)
+
+    def fit_transform(
+        self, X: Any, X_pos: Any = None, *, y: Any = None, lag: Any = None, groups: Any = None
+    ) -> Array:
+        """Fit, and return the codes of X; y is ignored."""
+        codes: Array = self.fit(X, X_pos, lag=lag, groups=groups).transform(X)
+        return codes
+
+    def score(
+        self, X: Any, X_pos: Any = None, *, y: Any = None, lag: Any = None, groups: Any = None
+    ) -> float:
+        """How much likelier the true positive is than by chance, in bits; higher is better.
+
+        The mean over (at most 4,096) pairs of log₂ of the probability that the model gives the
+        positive among all of theirs, above chance: 0 for a model that knows nothing, at most log₂ of
+        their number. Arguments are as in `fit`; the lag is that of `fit` by default; y is ignored.
+        """
+        check_is_fitted(self, "model_")
+        sample, _ = self._pairs(X, X_pos, lag, groups, reset=False)
+        x, x_pos = sample(SCORED, generator=as_generator(0, self.device))
+        batch = pairing.Batch(x.to(self.device), x_pos.to(self.device))
+        return float(self._fit.log_likelihood(batch).mean()) / math.log(2)
+
+    def diagnose(
+        self,
+        X: Any,
+        X_pos: Any = None,
+        *,
+        lag: Any = None,
+        groups: Any = None,
+        restarts: int = 2,
+        Z: Any = None,
+    ) -> Diagnosis:
+        """Say how far the codes can be trusted, and why.
+
+        The model is fitted anew to four fifths of the pairs, from random weights and other seeds, and
+        all are judged by the other fifth: print the result, or write it as a page with
+        `identica.diagnosis.page.write_diagnosis_page`.
+
+        Args:
+            X, X_pos, lag, groups: the pairs of `fit`, or as many others.
+            restarts: number of models in all, with this one.
+            Z: the true factors of X, N×d, where they are known.
+        """
+        check_is_fitted(self, "model_")
+        from identica.diagnosis import diagnose_fit, some_labelled
+
+        sample, _ = self._pairs(X, X_pos, lag, groups, reset=False)
+        labelled = None
+        if Z is not None:
+            if not isinstance(sample, pairing.ArrayPairs):
+                raise InputError("Z must not be given where X draws pairs by itself")
+            labelled = some_labelled(sample.x, Z)
+        seed = self.random_state if isinstance(self.random_state, (int, np.integer)) else 0
+        return diagnose_fit(
+            self._fit,
+            sample,
+            self._restart,
+            restarts=restarts,
+            labelled=labelled,
+            random_state=int(seed),
+        )
+
+    def _restart(self, sample: pairing.PairSampler, seed: int) -> fitting.Fit:
+        """The fitted model once more, from random weights."""
+        space, encoder = self.model_.space, self._start(sample, seed)()
+        if self.network is not None:  # one's own would begin where it began before
+            initialise(encoder, seed)
+        return fitting.fit(
+            sample,
+            encoder,
+            space,
+            self.model_.conditional,
+            self._training(sample, space),
+            learn_precision=self.learn_precision,
+            device=self.device,
+            seed=seed,
+            progress="restart" if self.progress else None,
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted estimator to one safetensors file, without pickle.
+
+        A network of your own is not written, its weights are; an earlier `random_state` that is no
+        number is forgotten.
+        """
+        check_is_fitted(self, "model_")
+        checkpoints.save(Path(path), _saved.state_of(self))
+
+    @classmethod
+    def load(cls, path: str | Path, *, network: Network = None) -> Self:
+        """Read what `save` wrote; `network` as it was given, where it was. `folder` is not read."""
+        return _saved.restore(cls, checkpoints.load(Path(path)), Path(path), network)
+
+    # --- what fit is made of ------------------------------------------------------------------------
+
+    def _pairs(
+        self, X: Any, X_pos: Any, lag: Any, groups: Any, *, reset: bool
+    ) -> tuple[pairing.PairSampler, Any]:
+        """A sampler of pairs, and their lag."""
+        if callable(X):
+            if X_pos is not None or lag is not None or groups is not None:
+                raise InputError("X draws pairs by itself: X_pos, lag and groups must not be given")
+            return pairing.checked(X), None
+        data = self._observations("X", X, reset=reset)
+        if X_pos is not None and _is_vector(X_pos):
+            warnings.warn(
+                "a vector in the place of X_pos is taken for labels y and ignored; sequences are "
+                "told apart by groups=",
+                stacklevel=3,
+            )
+            X_pos = None
+        if X_pos is None:
+            if lag is None:
+                lag = 1 if reset or self.lag_ is None else self.lag_
+            return pairing.ArrayPairs(data, within=pairing.sequences(len(data), lag, groups)), lag
+        if lag is not None or groups is not None:
+            raise InputError("X_pos says what is paired: lag and groups must not be given with it")
+        other = self._observations("X_pos", X_pos, reset=False)
+        if other.shape != data.shape:
+            raise InputError(f"X_pos must have the shape of X, {data.shape}, got {other.shape}")
+        if len(data) < 2:
+            raise InputError(f"X must hold at least 2 pairs, got n_samples={len(data)}")
+        return pairing.ArrayPairs(data, other), None
+
+    def _observations(self, name: str, X: Any, *, reset: bool) -> Array:
+        """Rows or images as an array, checked; memory maps stay what they are."""
+        if isinstance(X, torch.Tensor):
+            X = np.asarray(as_array(name, X))
+        mapped = isinstance(X, np.memmap)
+        if isinstance(X, np.ndarray) and X.ndim > 2:
+            data = X
+            if X.dtype.kind not in "buif" or X.size == 0:
+                raise InputError(f"{name} must hold numbers, got {X.dtype} of shape {X.shape}")
+            if reset:
+                self.n_features_in_ = math.prod(X.shape[1:])
+                self.__dict__.pop("feature_names_in_", None)
+        else:
+            try:
+                with np.errstate(over="ignore", invalid="ignore"):  # sums of large numbers
+                    data = validate_data(
+                        self, X, reset=reset, dtype="numeric", ensure_all_finite=not mapped
+                    )
+            except TypeError as error:
+                raise InputTypeError(f"{name}: {error}") from None
+            except (ValueError, OverflowError) as error:
+                raise InputError(f"{name}: {error}") from None
+        if reset:
+            self._shape = tuple(data.shape[1:])
+        elif data.shape[1:] != self._shape:
+            raise InputError(
+                f"{name} must hold observations of shape {self._shape}, got {data.shape[1:]}"
+            )
+        return X if mapped else data
+
+    def _start(self, sample: pairing.PairSampler, seed: int) -> Callable[[], Encoder]:
+        """A function that makes the encoder as it is before training."""
+        x = sample(64, generator=as_generator(seed, self.device)).x
+        if not isinstance(sample, pairing.ArrayPairs):
+            self._shape, self.n_features_in_ = tuple(x.shape[1:]), x[0].numel()
+            self.__dict__.pop("feature_names_in_", None)
+        if x.ndim == 2:
+            x = sample(fitting.MEASURED, generator=as_generator(seed, self.device)).x
+
+        def start() -> Encoder:
+            encoder = make_encoder(self._shape, self._components(), self.network, seed=seed)
+            encoder.measure(x)
+            return encoder
+
+        return start
+
+    def _place(
+        self, folder: Path, sample: pairing.PairSampler, network: nn.Module, seed: int
+    ) -> Path:
+        """The folder of this fit and no other, with its configuration in config.json.
+
+        What cannot be told beforehand (pairs drawn by a function, weights of a network made by one) is
+        compared with the checkpoint by `train`.
+        """
+        aside = ("device", "folder", "network", "progress", "random_state", "tensorboard")
+        parameters = self.get_params(deep=False)
+        config = {
+            "kind": "fit",
+            "seed": seed,
+            "parameters": {k: repr(v) for k, v in parameters.items() if k not in aside},
+            "device": torch.device(self.device).type,
+            "network": None if self.network is None else structure(network),
+            "weights": checkpoints.checksum(network.state_dict())
+            if isinstance(self.network, nn.Module)
+            else None,
+            "data": sample.fingerprint() if isinstance(sample, pairing.ArrayPairs) else None,
+        }
+        return runs.open_run(folder / runs.run_name(config), config)
+
+    def _components(self) -> int | None:
+        """The number of codes, as far as the parameters say."""
+        n = None if self.n_components is None else count("n_components", self.n_components)
+        if n is not None and n > (most := max(MOST, math.prod(self._shape))):
+            raise InputError(f"n_components must be at most {most} for these data, got {n}")
+        if isinstance(self.space, Space):
+            if n not in (None, self.space.dim):
+                raise InputError(f"n_components must be {self.space.dim} for {self.space}, got {n}")
+            return self.space.dim
+        return n
+
+    def _training(self, sample: pairing.PairSampler, space: Space) -> Training:
+        usual = fitting.usual_training(self._shape, space)
+        given = {name: getattr(self, name) for name in ("steps", "batch", "lr", "optimizer")}
+        training = replace(usual, **{k: v for k, v in given.items() if v is not None})
+        if isinstance(sample, pairing.ArrayPairs):
+            training = replace(training, batch=min(training.batch, len(sample)))
+        every = max(1, training.steps // 12)
+        return replace(training, score_every=every, checkpoint_every=min(250, every))
+
+    def _short(self, sample: pairing.PairSampler) -> Training:
+        """A training long enough to tell candidates apart, though never longer than the whole."""
+        usual = self._training(sample, Euclidean(1))
+        steps = min(usual.steps, max(SHORTEST, usual.steps // 5))
+        return replace(usual, steps=steps, batch=min(usual.batch, 512))
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.model_.space.dim
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _is_vector(data: Any) -> bool:
+    return len(data.shape if hasattr(data, "shape") else as_array("X_pos", data).shape) == 1
+
+
+def _seed(random_state: Any) -> int:
+    """A seed from what scikit-learn calls a random state."""
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31))
+    if random_state is None or isinstance(random_state, np.random.Generator):
+        return int(np.random.default_rng(random_state).integers(2**31))
+    return count("random_state", random_state, at_least=0)

@@ -1,0 +1,137 @@
+"""A fitted estimator as plain data and tensors, and back: whatever the file holds, it is checked."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import torch
+from torch import nn
+
+from identica._serialize import from_plain, to_plain
+from identica._validate import positive
+from identica.encoders import ContrastiveModel
+from identica.errors import DamagedError, InputError
+from identica.estimator import fit as fitting
+from identica.estimator.inputs import Network, make_encoder
+from identica.estimator.selection import Selection
+from identica.families import Family
+from identica.spaces import Space
+from identica.training import Training
+
+if TYPE_CHECKING:
+    from identica.estimator import ContrastiveICA
+
+T = TypeVar("T", bound="ContrastiveICA")
+
+# of this machine and session, not of the model
+LEFT_OUT = {"network": None, "device": "cpu", "folder": None, "tensorboard": False}
+
+
+def state_of(ica: ContrastiveICA) -> dict[str, Any]:
+    """What `restore` needs to make a fitted estimator again."""
+    parameters = {name: to_plain(v) for name, v in ica.get_params().items() if name not in LEFT_OUT}
+    if not isinstance(ica.random_state, (int, np.integer)):
+        parameters["random_state"] = None
+    fitted: dict[str, Any] = {
+        "space": to_plain(ica.model_.space),
+        "conditional": to_plain(ica.model_.conditional),
+        "own_network": ica.network is not None,
+        "shape": list(ica._shape),
+        "lag": to_plain(ica.lag_),
+        "temperature": ica.temperature_,
+        "training": dict(vars(ica.training_)),
+        "history": ica.history_,
+    }
+    if hasattr(ica, "feature_names_in_"):
+        fitted["feature_names_in_"] = list(ica.feature_names_in_)
+    if hasattr(ica, "selection_"):
+        chosen = ica.selection_
+        fitted["selection_"] = {
+            "space": to_plain(chosen.space),
+            "conditional": to_plain(chosen.conditional),
+            "table": list(chosen.table),
+        }
+    weights = {"model": ica.model_.state_dict(), "loss": ica._fit.loss.state_dict()}
+    return {"estimator": parameters, "fitted": fitted, "weights": weights}
+
+
+def restore(kind: type[T], state: Any, path: Path, network: Network) -> T:
+    """The estimator that `state_of` was given, from a file at `path`."""
+    if not isinstance(state, dict) or state.keys() != {"estimator", "fitted", "weights"}:
+        raise InputError(f"{path} does not hold an estimator")
+    try:
+        own = bool(state["fitted"]["own_network"])
+        made, fit = _restore(kind, state, None if not own else nn.Identity())
+    except Exception as error:  # whatever content of the wrong type, size or depth leads to
+        raise DamagedError(f"{path} holds an estimator that makes no sense: {error}") from None
+    if own != (network is not None):
+        raise InputError(
+            "network must be given, as the estimator was made with one"
+            if network is None
+            else "network must not be given, as the estimator was made without"
+        )
+    if network is not None:
+        made.network = network
+        fit.model.encoder = make_encoder(made._shape, fit.model.space.dim, network, seed=0)
+    try:
+        fit.model.load_state_dict(state["weights"]["model"])
+        fit.loss.load_state_dict(state["weights"]["loss"])
+    except (RuntimeError, AttributeError, TypeError) as error:
+        raise InputError(f"network does not fit the weights in {path}: {error}") from None
+    fit.model.eval()
+    made._keep(fit)
+    return made
+
+
+def _restore(
+    kind: type[T], state: dict[str, Any], network: nn.Module | None
+) -> tuple[T, fitting.Fit]:
+    """All but the weights."""
+    fitted, weights = state["fitted"], state["weights"]
+    parameters = {name: from_plain(value) for name, value in state["estimator"].items()}
+    made = kind(**{**parameters, **LEFT_OUT})
+    space = _of("space", from_plain(fitted["space"]), Space)
+    conditional = _of("conditional", from_plain(fitted["conditional"]), Family)
+    made._shape, made.lag_ = tuple(fitted["shape"]), from_plain(fitted["lag"])
+    made.n_features_in_ = math.prod(made._shape)
+    made.training_ = Training(**fitted["training"])
+    if "feature_names_in_" in fitted:
+        names = [_of("a feature name", name, str) for name in fitted["feature_names_in_"]]
+        if len(names) != made.n_features_in_:
+            raise ValueError(f"{len(names)} feature names for {made.n_features_in_} features")
+        made.feature_names_in_ = np.array(names, dtype=object)
+    if "selection_" in fitted:
+        made.selection_ = Selection(
+            _of("space", from_plain(fitted["selection_"]["space"]), Space),
+            _of("conditional", from_plain(fitted["selection_"]["conditional"]), Family),
+            _records(fitted["selection_"]["table"]),
+        )
+
+    def modules() -> dict[str, Any]:
+        encoder = make_encoder(made._shape, space.dim, network, seed=0)
+        model = ContrastiveModel(space, conditional, encoder)
+        how = {"learn_precision": made.learn_precision}
+        return {"model": model, "loss": fitting.recipe(space, conditional, Training(), **how)[1]}
+
+    with torch.device("meta"):  # takes no memory, whatever sizes the file claims
+        for name, module in modules().items():
+            for part, blank in module.state_dict().items():
+                if weights[name][part].shape != blank.shape:
+                    raise ValueError(f"{part} has shape {tuple(weights[name][part].shape)}")
+    temperature = positive("temperature", fitted["temperature"])
+    return made, fitting.Fit(
+        **modules(), temperature=temperature, history=_records(fitted["history"])
+    )
+
+
+def _of(name: str, value: Any, kind: Any) -> Any:
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} is a {type(value).__name__}")
+    return value
+
+
+def _records(value: Any) -> list[dict[str, Any]]:
+    return [_of("a record", record, dict) for record in _of("a table", value, list)]

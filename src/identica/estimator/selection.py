@@ -1,0 +1,206 @@
+"""Which space and which family fit the data: short fits of each, judged on pairs held out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from identica._random import Device, as_generator
+from identica._validate import one_of
+from identica.errors import InputError
+from identica.estimator import fit as fitting
+from identica.estimator.pairs import ArrayPairs, Batch, PairSampler
+from identica.families import Family, GeneralizedNormal, Laplace, Normal, VonMisesFisher
+from identica.spaces import Box, Euclidean, Space, Sphere
+from identica.training import Training
+
+Candidate = tuple[Space, Family]
+HELD_OUT = 4096
+NEARLY = 0.97  # of the best evidence: as good, for a fit this short
+EVEN = 0.08  # unevenness below which codes fill a box; a normal's is 0.13
+
+
+SPACES = {"sphere": Sphere, "box": Box, "unbounded": Euclidean}
+FAMILIES: dict[str, Family] = {
+    "laplace": Laplace(1.0),
+    "normal": Normal(1.0),
+    "gennorm3": GeneralizedNormal(3.0),
+    "vmf": VonMisesFisher(1.0),
+}
+
+
+def candidates(
+    space: str | Space, conditional: str | Family | None, n: int, *, learn_precision: bool = False
+) -> list[Candidate]:
+    """The spaces and families that names stand for, several where one of them is "auto".
+
+    >>> candidates("box", None, 3)
+    [(Box(dim=3, low=0.0, high=1.0), Normal(std=1.0))]
+    >>> [type(space).__name__ for space, _ in candidates("auto", "laplace", 3)]
+    ['Sphere', 'Box', 'Euclidean']
+    """
+    spaces: list[Space]
+    if isinstance(space, Space):
+        spaces = [space]
+    elif one_of("space", space, [*SPACES, "auto"]) == "auto":
+        spaces = [kind(n) for kind in SPACES.values() if kind is not Sphere or n > 1]
+    else:
+        spaces = [SPACES[space](n)]
+    for known in spaces:
+        if known.dim != n:
+            raise InputError(f"network must give {known.dim} codes for {known}, got {n}")
+    found = [(s, f) for s in spaces for f in _families(s, conditional)]
+    if not found:
+        raise InputError(f"conditional {conditional} is not defined on the space {space}")
+    if learn_precision:
+        # a dot product has no precisions, and the normal says the same where they agree
+        found = [(s, Normal(1.0) if isinstance(f, VonMisesFisher) else f) for s, f in found]
+    return found
+
+
+def _families(space: Space, conditional: str | Family | None) -> list[Family]:
+    sphere = isinstance(space, Sphere)
+    if isinstance(conditional, Family):
+        found = [conditional]
+    elif conditional is None:
+        found = [FAMILIES["vmf" if sphere else "normal"]]
+    elif one_of("conditional", conditional, [*FAMILIES, "auto"]) == "auto":
+        return [f for f in FAMILIES.values() if isinstance(f, VonMisesFisher) == sphere]
+    else:
+        found = [FAMILIES[conditional]]
+    return [family for family in found if family.supports(space)]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """A choice and the evidence for it.
+
+    Attributes:
+        space, conditional: the choice.
+        table: a record for each candidate, the best first: `space`, `conditional`, `bits` (evidence
+            of held-out pairs, see `identica.estimator.fit.log_likelihood`), `behind` and `error` (how far
+            behind the best, with the standard error of that), `unevenness` of the codes.
+    """
+
+    space: Space
+    conditional: Family
+    table: Sequence[dict[str, Any]]
+
+    def __str__(self) -> str:
+        lines = [f"chosen: {self.space}, {self.conditional}"]
+        for record in self.table:
+            lines.append(
+                f"  {record['space']:10} {record['conditional']:40} {record['bits']:8.3f} bits, "
+                f"{record['behind']:.3f} ± {record['error']:.3f} behind the best, "
+                f"unevenness {record['unevenness']:.2f}"
+            )
+        return "\n".join(lines)
+
+
+def select(
+    choices: Sequence[Candidate],
+    start: Callable[[], nn.Module],
+    sample: PairSampler,
+    training: Training,
+    *,
+    learn_precision: bool = False,
+    device: Device = "cpu",
+    seed: int = 0,
+    folder: Path | None = None,
+    progress: bool = False,
+) -> Selection:
+    """Fit every candidate for a short while, and choose by evidence on pairs that none has seen.
+
+    The evidence is how well a model, at its best temperature, tells true positives from others; it is
+    a probability of the same events whatever the space, so candidates can be compared by it. The
+    family is that of the best candidate. A space that holds others (R^n holds a box and a sphere) is
+    never worse than they are, so the narrowest one that is nearly as good is chosen: a sphere, else a
+    box if codes fill one evenly (those of the box or those of R^n), as the theory of the box has it,
+    else R^n.
+
+    Args:
+        choices: as from `candidates`.
+        start: makes an encoder before training.
+        sample: draws pairs; of arrays, a fifth is held out.
+        training: of each short fit.
+        folder: for checkpoints.
+    """
+    kept, held = sample.split() if isinstance(sample, ArrayPairs) else (sample, sample)
+    # batches come from the seed itself
+    drawn = held(HELD_OUT, generator=as_generator(seed + 1, device))
+    pairs = Batch(drawn.x.to(device), drawn.x_pos.to(device))
+    records: list[dict[str, Any]] = []
+    evidence: list[Tensor] = []
+    for k, (space, family) in enumerate(choices):
+        fit = fitting.fit(
+            kept,
+            start(),
+            space,
+            family,
+            training,
+            learn_precision=learn_precision,
+            device=device,
+            seed=seed,
+            out=None if folder is None else folder / "candidates" / str(k),
+            progress=f"{k + 1} of {len(choices)}" if progress else None,
+        )
+        evidence.append(fit.log_likelihood(pairs) / math.log(2))
+        records.append(
+            {
+                "space": space_name(space),
+                "conditional": repr(family),
+                "bits": float(evidence[-1].mean()),
+                "unevenness": unevenness(fitting.encode(fit.model, pairs.x)),
+            }
+        )
+    best = max(range(len(records)), key=lambda k: records[k]["bits"])
+    for record, value in zip(records, evidence, strict=True):
+        gap = evidence[best] - value
+        record["behind"] = float(gap.mean())
+        record["error"] = float(gap.std() / math.sqrt(len(gap)))
+    chosen = choose(choices, records)
+    table = sorted(records, key=lambda record: -record["bits"])
+    return Selection(*choices[chosen], table)
+
+
+def choose(choices: Sequence[Candidate], records: Sequence[dict[str, Any]]) -> int:
+    """The candidate that the evidence speaks for, see `select`."""
+    best = max(range(len(choices)), key=lambda k: records[k]["bits"])
+    near = [record["bits"] >= NEARLY * records[best]["bits"] for record in records]
+    same = [family == choices[best][1] for _, family in choices]
+    # whether factors have bounds shows in the codes of either: those in R^n may fill a box as well
+    even = any(
+        near[k] and same[k] and records[k]["unevenness"] < EVEN
+        for k, (space, _) in enumerate(choices)
+        if isinstance(space, (Box, Euclidean))
+    )
+    for kind in (Sphere, Box, Euclidean):
+        for k, (space, _) in enumerate(choices):
+            fits = {Sphere: near[k], Box: same[k] and even, Euclidean: same[k] and near[k]}[kind]
+            if isinstance(space, kind) and fits:
+                return k
+    return best
+
+
+def unevenness(codes: Tensor) -> float:
+    """How far each code (N×n) is from uniform between its bounds: the mean over the codes of the
+    greatest difference of distribution functions (Kolmogorov and Smirnov's distance).
+
+    >>> round(unevenness(torch.linspace(0, 1, 1000)[:, None]), 2)
+    0.0
+    """
+    low, high = torch.quantile(codes, torch.tensor([0.005, 0.995]).to(codes), dim=0)
+    places = ((codes - low) / (high - low).clamp(min=1e-30)).clamp(0, 1).sort(dim=0).values
+    uniform = torch.linspace(0, 1, len(codes)).to(codes)[:, None]
+    return float((places - uniform).abs().amax(0).mean())
+
+
+def space_name(space: Space) -> str:
+    """The name of a space among the options."""
+    return next((name for name, kind in SPACES.items() if isinstance(space, kind)), repr(space))

@@ -1,0 +1,221 @@
+"""Where the runs of a study are done: processes on this machine, or a Ray or Dask cluster, all
+through joblib."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from identica._validate import count, one_of
+from identica.errors import InputError
+
+ENGINES = ("local", "ray", "dask")
+
+
+@dataclass(frozen=True)
+class Engine:
+    """A way to do many runs at once.
+
+    Attributes:
+        width: how many runs it can do at a time now.
+        backend: joblib's back end.
+        threads: threads of each run.
+        ahead: runs handed out per place, so that none stands idle.
+        call: how to do one of joblib's delayed calls where two places are more than there are.
+    """
+
+    width: Callable[[], int]
+    backend: dict[str, Any]
+    threads: int = 1
+    ahead: int = 1
+    call: Callable[[Any], Any] | None = None
+
+    def map(self, tasks: Sequence[Any], width: int) -> list[Any]:
+        """The results of joblib's delayed calls, `width` at a time; raises if a worker dies."""
+        import joblib
+
+        if width == 1 and self.call:
+            return [self.call(task) for task in tasks]
+        # joblib would do the work of a single place in this very process, which must outlive a run
+        # that crashes: so there are at least two, but no more than `width` have something to do
+        places = max(2, width)
+        handed = width * self.ahead if width > 1 else 1
+        with joblib.parallel_config(**self.backend):
+            parallel = joblib.Parallel(
+                n_jobs=places, batch_size=1, pre_dispatch=handed, max_nbytes=None
+            )
+            return list(parallel(tasks))
+
+
+@contextmanager
+def start(name: str, workers: int | None = None, address: str | None = None) -> Iterator[Engine]:
+    """An engine by name, for the time of a study.
+
+    Args:
+        name: "local", "ray" or "dask".
+        workers: runs at a time; by default as many as there are cores (in the cluster).
+        address: of the cluster; by default the one in RAY_ADDRESS or DASK_SCHEDULER_ADDRESS, and
+            without that a cluster on this machine.
+    """
+    one_of("engine", name, ENGINES)
+    if workers is not None:
+        count("workers", workers)
+    if address is not None and name == "local":
+        raise InputError("address is for the engines ray and dask")
+    with {"local": _local, "ray": _ray, "dask": _dask}[name](workers, address) as engine:
+        yield engine
+
+
+@contextmanager
+def _local(workers: int | None, address: str | None) -> Iterator[Engine]:
+    from joblib import cpu_count
+    from joblib.externals.loky import get_reusable_executor
+
+    cores = cpu_count()
+    width = workers or cores
+    told = os.environ.get("OMP_NUM_THREADS", "")  # by a user who wants the cores for something else
+    threads = int(told) if told.isdecimal() and int(told) else max(1, cores // width)
+    backend = {
+        "backend": "loky",
+        "inner_max_num_threads": threads,
+        "initializer": _belong,
+        "initargs": (os.getpid(),),
+    }
+    try:
+        yield Engine(lambda: width, backend, threads)
+    finally:
+        get_reusable_executor().shutdown(wait=True, kill_workers=True)
+
+
+def _belong(study: int) -> None:
+    """Make this worker depend on the process of the study, whatever it is at.
+
+    Signals may reach every process of a terminal or of a batch job: the study alone deals with them.
+    When it is killed, its workers end too, and the next study goes on from their checkpoints.
+    """
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+
+    def watch() -> None:
+        while os.getppid() == study:
+            time.sleep(1)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+@contextmanager
+def _ray(workers: int | None, address: str | None) -> Iterator[Engine]:
+    address = address or os.environ.get("RAY_ADDRESS") or "local"
+    if address == "local":  # for loopback alone, as on macOS; Ray looks at this when it is imported
+        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+    ray, ray_joblib = _packages("ray", "ray", "ray.util.joblib")
+    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+    if address == "local":
+        quiet |= {"include_dashboard": False, "num_cpus": workers}
+    elif address != "auto":
+        _reach(address)
+    try:
+        ray.init(address=address, **quiet)
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        raise InputError(
+            f"address: no Ray cluster answers at {address}: {one_line(error)}"
+        ) from None
+
+    def width() -> int:
+        # a node that has just died is on Ray's list for a while, and a pool would wait for it
+        nodes = [n for n in ray.nodes() if n["Alive"] and _answers(_node_manager(n))]
+        cpus = int(sum(node["Resources"].get("CPU", 0) for node in nodes))
+        if cpus == 0:
+            raise InputError(f"address: the Ray cluster at {address} has no CPU left")
+        return min(workers or cpus, cpus)
+
+    def call(task: Any) -> Any:
+        function, positional, named = task
+        return ray.get(ray.remote(max_retries=0)(function).remote(*positional, **named))
+
+    ray_joblib.register_ray()
+    try:
+        # An actor of Ray keeps a core for itself only when told to. A pool deals out runs in turn,
+        # whoever is free: a second one must be waiting.
+        backend = {"backend": "ray", "ray_remote_args": {"num_cpus": 1}}
+        yield Engine(width, backend, ahead=2, call=call)
+    finally:
+        ray.shutdown()
+
+
+def _node_manager(node: dict[str, Any]) -> tuple[str, int]:
+    return node["NodeManagerAddress"], node["NodeManagerPort"]
+
+
+@contextmanager
+def _dask(workers: int | None, address: str | None) -> Iterator[Engine]:
+    (distributed,) = _packages("dask", "distributed")
+    address = address or os.environ.get("DASK_SCHEDULER_ADDRESS")
+    if address:
+        _reach(address)
+        try:
+            client = distributed.Client(address, timeout=10, set_as_default=False)
+        except (OSError, ValueError) as error:
+            raise InputError(
+                f"address: no Dask scheduler answers at {address}: {one_line(error)}"
+            ) from None
+    else:
+        cluster = distributed.LocalCluster(
+            n_workers=workers, threads_per_worker=1, host="127.0.0.1", dashboard_address=None
+        )
+        client = distributed.Client(cluster, set_as_default=False)
+
+    def width() -> int:
+        cores = sum(client.ncores().values())
+        if cores == 0:
+            with suppress(TimeoutError):
+                client.wait_for_workers(1, timeout=30)
+            cores = sum(client.ncores().values())
+        if cores == 0:
+            raise InputError(f"address: the Dask scheduler at {address} has no workers")
+        return min(workers or cores, cores)
+
+    try:
+        yield Engine(width, {"backend": "dask", "client": client})
+    finally:
+        client.close()
+        if not address:
+            cluster.close()
+
+
+def _packages(extra: str, *names: str) -> list[Any]:
+    try:
+        return [import_module(name) for name in names]
+    except ImportError:
+        raise InputError(
+            f"engine {extra} needs another package: pip install 'identica[{extra}]'"
+        ) from None
+
+
+def _reach(address: str) -> None:
+    """Raise unless somebody listens at host:port: the libraries themselves would try for minutes."""
+    host, _, port = address.rpartition("://")[2].rpartition(":")
+    if not host or not port.isdecimal() or int(port) > 65535:
+        raise InputError(f"address must look like host:port, got {address!r}")
+    if not _answers((host.strip("[]"), int(port))):
+        raise InputError(f"address: nothing answers at {address}")
+
+
+def _answers(place: tuple[str, int]) -> bool:
+    with suppress(OSError), socket.create_connection(place, timeout=5):
+        return True
+    return False
+
+
+def one_line(error: BaseException) -> str:
+    """What an error says, in one line of bearable length."""
+    return " ".join(str(error).split())[:300] or type(error).__name__

@@ -1,0 +1,164 @@
+"""A run is a folder named by its configuration: config.json says what it is, result.json what came of it.
+
+Finished runs are found and never run twice, killed ones go on, and two processes never work on the
+same one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+from identica._io import locked, make_folder, read_json, write_json
+from identica.errors import DamagedError, InputError
+
+CONFIG, RESULT, METRICS, WEIGHTS = (
+    "config.json",
+    "result.json",
+    "metrics.jsonl",
+    "model.safetensors",
+)
+CHECKPOINT, PROGRESS, NOTES, LOCK = "checkpoint.safetensors", "progress.json", "notes.log", ".lock"
+PARTS = "parts"  # a folder for each part of a run that is trained in several
+
+
+def run_name(config: Mapping[str, Any]) -> str:
+    """The folder of a run: its kind and a hash of everything that decides its result.
+
+    >>> run_name({"kind": "supervised", "seed": 0}) == run_name({"seed": 0, "kind": "supervised"})
+    True
+    >>> run_name({"kind": "supervised", "seed": 1})
+    'supervised-54b7ebf5c0f4'
+    """
+    text = json.dumps(config, sort_keys=True, ensure_ascii=False)
+    return f"{config['kind']}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+
+
+def open_run(folder: Path, config: Mapping[str, Any]) -> Path:
+    """Make the folder of a run, or find it again; one that belongs to another run is refused."""
+    make_folder("out", folder)
+    path = folder / CONFIG
+    if not path.exists():
+        write_json(path, plain(config))
+    elif read_json(path) != plain(config):
+        raise InputError(
+            f"out must be a folder of its own: {folder} holds another run (see {path})"
+        )
+    return folder
+
+
+def plain(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The configuration as it comes back from a JSON file: tuples are lists there."""
+    back: dict[str, Any] = json.loads(json.dumps(config))
+    return back
+
+
+def read_result(folder: Path, config: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The result of a run, None if there is none yet.
+
+    A result.json that is damaged or cannot come from this configuration raises.
+    """
+    path = folder / RESULT
+    if not path.exists():
+        return None
+    if read_json(folder / CONFIG) != plain(config):
+        raise InputError(f"{folder / CONFIG} is of another run")
+    result = read_json(path)
+    if not _is_result(result) or result["seed"] != config["seed"]:
+        raise InputError(f"{path} is not the result of this run")
+    return dict(result)
+
+
+def _is_result(data: Any) -> bool:
+    if not isinstance(data, dict) or not isinstance(data.get("scores"), dict):
+        return False
+    numbers = [*data["scores"].values(), data.get("seconds"), data.get("pairs"), data.get("seed")]
+    return bool(data["scores"]) and all(
+        isinstance(n, (int, float)) and abs(n) <= sys.float_info.max for n in numbers
+    )
+
+
+def execute(
+    folder: Path, config: Mapping[str, Any], work: Callable[[Path], Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Do a run unless it is done, and return its result.
+
+    `work(folder)` returns the content of result.json; it may leave a checkpoint in the folder and
+    go on from there when called again. Whatever is damaged or foreign, of which it tells by a
+    `DamagedError`, is set aside, never deleted, with a word in notes.log, and the run is done again.
+    All other errors leave the checkpoint where it is.
+    """
+    make_folder("out", folder)
+    with claim(folder):
+        try:
+            done = read_result(folder, config)
+            open_run(folder, config)
+        except InputError as error:
+            done = None
+            _start_over(folder, config, error)
+        if done is None:
+            for left in folder.glob(".*.tmp"):  # of a writer that was killed
+                left.unlink(missing_ok=True)
+            try:
+                done = dict(work(folder))
+            except DamagedError as error:
+                if not begun(folder):
+                    raise
+                _start_over(folder, config, error)
+                done = dict(work(folder))
+            write_json(folder / RESULT, done)
+        tidy(folder)
+        return done
+
+
+def begun(folder: Path) -> bool:
+    """Whether a run, or a part of it, has a checkpoint to go on from."""
+    return (folder / CHECKPOINT).exists() or any((folder / PARTS).rglob(CHECKPOINT))
+
+
+def _start_over(folder: Path, config: Mapping[str, Any], error: InputError) -> None:
+    """Set aside what an error is about: the result or the checkpoint; everything if the
+    configuration is another one."""
+    names = [RESULT] if (folder / RESULT).exists() else [CHECKPOINT, PARTS, METRICS]
+    try:
+        same = read_json(folder / CONFIG) == plain(config)
+    except InputError:
+        same = False
+    if not same:
+        names = [CONFIG, RESULT, CHECKPOINT, PARTS, METRICS, WEIGHTS]
+    moved = [set_aside(folder / name).name for name in names if (folder / name).exists()]
+    note(folder, f"{error}; set aside as {', '.join(moved)}, and the run is done again")
+    open_run(folder, config)
+
+
+def set_aside(path: Path) -> Path:
+    """Rename a file or folder to one that nobody reads, and return its new name."""
+    number = 1
+    while (aside := path.with_name(f"{path.name}.aside-{number}")).exists():
+        number += 1
+    return path.rename(aside)
+
+
+def note(folder: Path, text: str) -> None:
+    """Add a line to the notes of a run."""
+    with (folder / NOTES).open("a", encoding="utf-8") as file:
+        file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
+
+
+def tidy(folder: Path) -> None:
+    """Remove what a finished run no longer needs."""
+    for name in (CHECKPOINT, PROGRESS):
+        (folder / name).unlink(missing_ok=True)
+    shutil.rmtree(folder / PARTS, ignore_errors=True)
+
+
+def claim(folder: Path) -> AbstractContextManager[None]:
+    """Wait until no other process works in a folder, and keep others out."""
+    return locked(folder / LOCK)

@@ -1,0 +1,187 @@
+"""A line of progress for the whole study, with the time left, and one for each active run."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import NamedTuple, TextIO
+
+from identica._io import is_locked
+from identica.runs import folder as runs
+from identica.runs.pool import read_progress
+from identica.studies.study import Job
+
+LOOK, SAY = 0.5, 30.0  # seconds between looks at the folders, and between plain lines
+
+
+class Seen(NamedTuple):
+    """What was seen of a run: when first and last, and which part of it was done then."""
+
+    first: float
+    last: float
+    before: float
+    done: float
+    told: str = ""
+
+
+class Watch:
+    """Watches the run folders of a study in a thread, and tells what happens on a stream.
+
+    A terminal gets lines that are rewritten in place, anything else a plain line now and then. Notes
+    that runs leave in their folders are passed on.
+
+    Args:
+        title: name of the study.
+        jobs: the runs to be done.
+        labels: what to call them, by name.
+        before: how many runs of the study were done already.
+        folder: where the run folders are.
+        stream: where to write, as a rule stderr.
+    """
+
+    def __init__(
+        self,
+        title: str,
+        jobs: Iterable[Job],
+        labels: Mapping[str, str],
+        before: int,
+        folder: Path,
+        stream: TextIO,
+    ) -> None:
+        self.title, self.labels, self.before = title, labels, before
+        self.jobs = {job.name: job for job in jobs}
+        self.folder, self.stream = folder, stream
+        self.live = stream.isatty()
+        self.seen: dict[str, Seen] = {}
+        self.notes = dict.fromkeys(self.jobs, 0)
+        self._new_notes()  # what was noted before is old news
+        self.said, self.drawn = time.monotonic(), 0
+        self.lock, self.stop = threading.RLock(), threading.Event()
+        self.thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> Watch:
+        self.look(plainly=not self.live)
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop.set()
+        self.thread.join()
+        self.look(plainly=True)
+
+    def say(self, text: str) -> None:
+        """Print a line above the progress."""
+        with self.lock:
+            self._clear()
+            print(f"identica: {text}", file=self.stream, flush=True)
+
+    def _watch(self) -> None:
+        while not self.stop.wait(LOOK):
+            self.look()
+
+    def look(self, *, plainly: bool = False) -> None:
+        """Look at the folders, and tell what there is to tell."""
+        for text in self._new_notes():
+            self.say(text)
+        active = self._active()
+        now = time.monotonic()
+        if not self.live and not plainly and now - self.said < SAY:
+            return
+        self.said = now
+        done = sum(seen.done == 1 for seen in self.seen.values())
+        line = f"{self.title}: {self.before + done} of {self.before + len(self.jobs)} runs done"
+        left = self._seconds_left(max(1, len(active)))
+        line += f", about {duration(left)} left" if left else ""
+        labels = [f"{self.labels[name]} {seen.told}" for name, seen in active.items()]
+        with self.lock:
+            self._clear()
+            if self.live and not plainly:
+                width = shutil.get_terminal_size().columns - 1
+                lines = [line, *(f"  {label}" for label in labels)]
+                print("\n".join(text[:width] for text in lines), file=self.stream, flush=True)
+                self.drawn = len(lines)
+            else:
+                print("; ".join([line, *labels]), file=self.stream, flush=True)
+
+    def _clear(self) -> None:
+        if self.drawn:
+            self.stream.write(f"\x1b[{self.drawn}F\x1b[J")
+            self.drawn = 0
+
+    def _new_notes(self) -> Iterable[str]:
+        found = []
+        for name, start in self.notes.items():
+            path = self.folder / name / runs.NOTES
+            if path.exists():
+                text = path.read_bytes()
+                self.notes[name] = len(text)
+                lines = text[start:].decode("utf-8", "replace").splitlines()
+                found += [line.split(" ", 2)[-1] for line in lines]  # without the time
+        return found
+
+    def _active(self) -> dict[str, Seen]:
+        """The runs under way; those that are finished are noted as such."""
+        active = {}
+        now = time.monotonic()
+        for name in self.jobs:
+            seen = self.seen.get(name)
+            if seen and seen.done == 1:
+                continue
+            folder = self.folder / name
+            progress = read_progress(folder)
+            if progress is None and (folder / runs.RESULT).exists():
+                self.seen[name] = (seen or Seen(now, now, 1, 1))._replace(last=now, done=1)
+            elif progress and is_locked(self.folder / progress["session"]):
+                step, steps = progress["step"], progress["steps"]
+                done = min(step / steps, 0.999) if steps else 0.0
+                at = progress.get("doing") or f"step {step} of {steps}"
+                told = f"{100 * done:.0f} % ({at})" if steps else "starting"
+                if seen is None or done <= seen.before:  # the clock starts with the first step
+                    seen = Seen(now, now, done, done)
+                active[name] = self.seen[name] = seen._replace(last=now, done=done, told=told)
+        return active
+
+    def _seconds_left(self, width: int) -> float | None:
+        todo: defaultdict[str, float] = defaultdict(float)
+        seconds: defaultdict[str, float] = defaultdict(float)
+        pairs: defaultdict[str, float] = defaultdict(float)
+        for name, job in self.jobs.items():
+            kind = job.config["kind"]
+            seen = self.seen.get(name, Seen(0, 0, 0, 0))
+            todo[kind] += job.pairs * (1 - seen.done)
+            seconds[kind] += seen.last - seen.first
+            pairs[kind] += job.pairs * (seen.done - seen.before)
+        return seconds_left(todo, seconds, pairs, width)
+
+
+def seconds_left(
+    todo: Mapping[str, float], seconds: Mapping[str, float], pairs: Mapping[str, float], width: int
+) -> float | None:
+    """The time for the pairs that are left of each kind, at the pace of those done so far.
+
+    A kind that has not begun goes at the slowest pace seen; None before there is any.
+
+    >>> seconds_left({"a": 50, "b": 10}, {"a": 20}, {"a": 10}, width=2)
+    60.0
+    """
+    paces = {kind: seconds[kind] / done for kind, done in pairs.items() if done > 0}
+    if not paces:
+        return None
+    slowest = max(paces.values())
+    return sum(left * paces.get(kind, slowest) for kind, left in todo.items()) / width
+
+
+def duration(seconds: float) -> str:
+    """A time in words.
+
+    >>> duration(42), duration(600), duration(7300)
+    ('42 s', '10 min', '2 h 2 min')
+    """
+    minutes = round(seconds / 60)
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"

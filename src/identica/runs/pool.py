@@ -1,0 +1,190 @@
+"""All the runs of a study on an engine, with results in a folder that every worker sees.
+
+A worker that dies costs its run, which is tried again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from identica._io import is_locked, locked, write_text
+from identica.errors import DamagedError, InputError
+from identica.runs import folder as runs
+from identica.runs.engines import Engine, one_line
+from identica.runs.memory import keep_freed_memory
+from identica.studies.study import Job, Tick
+
+DEATHS = 2  # a run that saw its worker die this often is tried once more, by itself
+TICK = 1.0  # seconds between two words of progress
+
+
+def run_all(
+    engine: Engine, jobs: Sequence[Job], folder: Path, say: Callable[[str], None] = print
+) -> dict[str, str]:
+    """Do all jobs, each in its own folder below `folder`; by name, why each that failed did.
+
+    What a run raises is its failure. When a worker dies, the runs under way are tried again; those
+    that saw this twice are then tried one by one, so that a run that kills its worker fails alone.
+    """
+    from joblib import delayed
+
+    # the longest first, so that none is left over at the end
+    todo = {job.name: job for job in sorted(jobs, key=lambda job: -job.pairs)}
+    failures: dict[str, str] = {}
+    deaths: Counter[str] = Counter()
+    vain = 0
+    while todo:
+        crowd = [job for job in todo.values() if deaths[job.name] < DEATHS]
+        batch = crowd or list(todo.values())[:1]
+        width = min(engine.width(), len(batch)) if crowd else 1
+        with _session(folder) as session:
+            tasks = [delayed(do)(job, folder / job.name, session, engine.threads) for job in batch]
+            try:
+                outcome = dict(engine.map(tasks, width))
+            except Exception as error:  # whatever the back end makes of a dead worker
+                outcome = {job.name: None for job in batch if _is_done(folder / job.name, job)}
+                lost = [
+                    job.name
+                    for job in batch
+                    if job.name not in outcome and _under_way(folder / job.name, session)
+                ]
+                deaths.update(lost)
+                vain = 0 if lost or outcome else vain + 1
+                if not crowd or vain > DEATHS:
+                    why = f"its worker died: {one_line(error)}"
+                    outcome = {job.name: outcome.get(job.name, why) for job in batch}
+                else:
+                    say(f"a worker died; runs under way are tried again: {len(lost)}")
+        failures |= {name: why for name, why in outcome.items() if why is not None}
+        todo = {name: job for name, job in todo.items() if name not in outcome}
+    return failures
+
+
+@contextmanager
+def _session(folder: Path) -> Iterator[Path]:
+    """A file that is there, and locked, as long as somebody waits for the runs that belong to it."""
+    session = folder / f".session-{socket.gethostname()}-{os.getpid()}-{time.time_ns()}"
+    with ExitStack() as stack:
+        with runs.claim(folder):
+            for old in folder.glob(".session-*"):
+                if not is_locked(old):  # of a study that was killed
+                    old.unlink(missing_ok=True)
+            stack.callback(session.unlink, missing_ok=True)
+            stack.enter_context(locked(session))
+        yield session
+
+
+def _is_done(folder: Path, job: Job) -> bool:
+    with suppress(InputError):
+        return runs.read_result(folder, job.config) is not None
+    return False
+
+
+def _under_way(folder: Path, session: Path) -> bool:
+    progress = read_progress(folder)
+    return progress is not None and progress["session"] == session.name
+
+
+def read_progress(folder: Path) -> dict[str, Any] | None:
+    """How far a run is: {"session": …, "step": …, "steps": …, "doing": …}, None if nobody has said."""
+    with suppress(OSError, ValueError):
+        found: dict[str, Any] = json.loads((folder / runs.PROGRESS).read_text(encoding="utf-8"))
+        return found
+    return None
+
+
+# --- in the worker ----------------------------------------------------------------------------------
+
+
+class StoppedError(Exception):
+    """Nobody waits for this run any more."""
+
+
+def do(job: Job, folder: Path, session: Path, threads: int) -> tuple[str, str | None]:
+    """Do one job in a worker; its name, and why it failed if it did."""
+    tick = _teller(folder, session)
+
+    def work(folder: Path) -> Any:
+        tick(0, 0)
+        return job.work(folder, tick)
+
+    if not session.exists():
+        return job.name, f"{folder.parent} is not shared with {socket.gethostname()}"
+    _limit_threads(threads)
+    keep_freed_memory()
+    try:
+        runs.execute(folder, job.config, work)
+    except Exception as error:
+        (folder / runs.PROGRESS).unlink(missing_ok=True)
+        return job.name, f"{type(error).__name__}: {one_line(error)}"
+    return job.name, None
+
+
+def _teller(folder: Path, session: Path) -> Tick:
+    """Tells now and then how far a run is, and stops it when nobody waits for it any more."""
+    said = -TICK
+
+    def tick(step: int, steps: int, doing: str = "", /) -> None:
+        nonlocal said
+        now = time.monotonic()
+        if now - said < TICK:
+            return
+        said = now
+        if not session.exists():
+            raise StoppedError
+        told = {"session": session.name, "step": step, "steps": steps, "doing": doing}
+        write_text(folder / runs.PROGRESS, json.dumps(told))
+
+    return tick
+
+
+def _limit_threads(threads: int) -> None:
+    if torch := sys.modules.get("torch"):  # a job that needs it has brought it along
+        torch.set_num_threads(threads)
+
+
+# --- in a group of processes ------------------------------------------------------------------------
+
+
+def lead(jobs: Sequence[Job], folder: Path) -> None:
+    """Do jobs in turn as the first process of a group, while the others `follow`.
+
+    What a run raises ends them all: a process cannot know what the others are at by then.
+    """
+    keep_freed_memory()
+    with _session(folder) as session:
+        for job in jobs:
+            tick = _teller(folder / job.name, session)
+
+            def work(home: Path, job: Job = job, tick: Tick = tick) -> Any:
+                _begins(True)
+                tick(0, 0)
+                return job.work(home, tick)
+
+            runs.execute(folder / job.name, job.config, work)
+            _begins(False)
+
+
+def follow(jobs: Sequence[Job], folder: Path) -> None:
+    """Take part in the jobs that the first process of a group does, as often as it begins them."""
+    keep_freed_memory()
+    for job in jobs:
+        while _begins():
+            with suppress(DamagedError):  # the first process sets it aside
+                job.work(folder / job.name, lambda *_: None)
+
+
+def _begins(yes: bool = False) -> bool:
+    """Whether the first process begins a run, or begins it anew: its own word, for all."""
+    from identica.distributed import from_first
+
+    return from_first(lambda: yes)

@@ -1,0 +1,8 @@
+"""One training loop for everything: supervised or contrastive, from the start or from a checkpoint."""
+
+from __future__ import annotations
+
+from identica.training.loop import History, Sampler, Training, train, write_metrics
+from identica.training.objectives import Contrastive, Supervised
+
+__all__ = ["Contrastive", "History", "Sampler", "Supervised", "Training", "train", "write_metrics"]

@@ -1,0 +1,333 @@
+"""One training loop for everything: supervised, contrastive, from the start or from a checkpoint."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import NoneType
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from identica import checkpoints, distributed
+from identica._io import make_folder, write_text
+from identica._random import as_generator
+from identica._validate import as_path, count, function, instance, nonnegative, one_of, positive
+from identica.errors import DamagedError, InputError, LostProcessError, NonFiniteLossError
+from identica.runs.folder import CHECKPOINT, METRICS, WEIGHTS
+from identica.training.identity import differences, identify
+from identica.training.optimizers import OPTIMIZERS, make_optimizer
+
+
+@dataclass(frozen=True)
+class Training:
+    """How to train.
+
+    Args:
+        steps: number of steps.
+        batch: pairs per step.
+        lr: peak learning rate.
+        optimizer: "soap" (Adam in the eigenbasis of Shampoo's preconditioner), "muon" or "adam".
+        warmup: steps over which the learning rate rises from 0.
+        decay: fraction of the steps, at the end, over which it falls to 0 as a cosine; 0 keeps it.
+        score_every: steps between scores, which are taken at the end in any case.
+        checkpoint_every: steps between checkpoints.
+    """
+
+    steps: int = 3000
+    batch: int = 1024
+    lr: float = 1e-2
+    optimizer: str = "soap"
+    warmup: int = 50
+    decay: float = 1.0
+    score_every: int = 250
+    checkpoint_every: int = 250
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "score_every", "checkpoint_every"):
+            count(name, getattr(self, name))
+        count("batch", self.batch, at_least=2)
+        count("warmup", self.warmup, at_least=0)
+        positive("lr", self.lr)
+        if nonnegative("decay", self.decay) > 1:
+            raise InputError(f"decay must lie between 0 and 1, got {self.decay!r}")
+        one_of("optimizer", self.optimizer, OPTIMIZERS)
+
+    def lr_factor(self, step: int) -> float:
+        """Learning rate at a step (from 0), as a fraction of its peak."""
+        rise = min(1.0, (step + 1) / self.warmup) if self.warmup else 1.0
+        start = self.steps * (1 - self.decay)
+        if self.decay == 0 or step < start:
+            return rise
+        return rise * (1 + math.cos(math.pi * (step - start) / (self.steps - start))) / 2
+
+
+class Sampler(Protocol):
+    """Draws a batch of a given size, such as `GenerativeProcess.sample`."""
+
+    def __call__(self, size: int, /, *, generator: torch.Generator) -> Any: ...
+
+
+@dataclass
+class History:
+    """What a training run recorded: a record per score, as in metrics.jsonl."""
+
+    records: list[dict[str, float]] = field(default_factory=list)
+
+    @property
+    def last(self) -> dict[str, float]:
+        return self.records[-1]
+
+
+def train(
+    objective: nn.Module,
+    sample: Sampler,
+    training: Training | None = None,
+    *,
+    seed: int = 0,
+    score: Callable[[], dict[str, float]] | None = None,
+    out: Path | str | None = None,
+    progress: str | None = None,
+    tick: Callable[[int, int], None] | None = None,
+    tensorboard: bool = False,
+) -> History:
+    """Minimise an objective over batches, and return the scores along the way.
+
+    With `out`, metrics.jsonl and checkpoints go to that folder, and a run that was killed goes on
+    from its last checkpoint to the same numbers (the same bits, on the same machine with the same
+    number of threads). The final weights are in model.safetensors. A folder belongs to one run: with
+    another training, seed, objective (its initial parameters count) or first batch it is refused.
+
+    Under torchrun (see `identica.distributed`), each process encodes its part of every batch. The first
+    one scores and writes; all return the same history.
+
+    Args:
+        objective: a module whose parameters are learnt and whose value on a batch is the loss.
+        sample: draws a batch, `sample(size, generator=…)`.
+        training: how long and with what; `Training()` by default.
+        seed: makes the batches.
+        score: called now and then; what it returns is recorded.
+        out: folder for metrics and checkpoints.
+        progress: label of a progress bar on stderr; none by default.
+        tick: called before every step with its number (from 0) and that of all.
+        tensorboard: write the records to out/tensorboard as well.
+
+    >>> from identica import MLP, ContrastiveModel, GenerativeProcess, InfoNCE, InvertibleMLP
+    >>> from identica import Sphere, Uniform, VonMisesFisher
+    >>> g = InvertibleMLP(2, seed=0, draws=10)
+    >>> process = GenerativeProcess(Sphere(2), Uniform(), VonMisesFisher(10.0), g)
+    >>> model = ContrastiveModel(Sphere(2), VonMisesFisher(10.0), MLP(2, 2, hidden=(16,)))
+    >>> objective = Contrastive(model, InfoNCE(model.conditional))
+    >>> history = train(objective, process.sample, Training(steps=20, batch=64, optimizer="adam"))
+    >>> sorted(history.last)
+    ['loss', 'lr', 'seconds', 'step']
+    """
+    instance("objective", objective, nn.Module, "a module")
+    instance("training", training, (Training, NoneType), "a Training")
+    for name, called in (("sample", sample), ("score", score), ("tick", tick)):
+        if name == "sample" or called is not None:
+            function(name, called)
+    training = training or Training()
+    optimizer = make_optimizer(objective, training)
+    generator = as_generator(seed, _device(objective))
+    folder = None if out is None else make_folder("out", as_path("out", out))
+    history, start, seconds = History(), 0, 0.0
+    first, identity = None, {}
+    if folder:
+        first = sample(training.batch, generator=generator)
+        identity = identify(training, seed, objective, first)
+        if (state := distributed.from_first(lambda: _read_state(folder))) is not None:
+            start, seconds = _restore(state, objective, optimizer, generator, identity, folder)
+            history.records = distributed.from_first(lambda: _read_metrics(folder, start))
+
+    rank, processes = distributed.group()
+    leads = rank == 0  # scores, writes and speaks for all
+    board = _board(folder, start) if tensorboard and leads else None
+    network = _shared(objective) if processes > 1 else objective
+    bar = _progress_bar(progress if leads else None, start, training.steps)
+    began = time.perf_counter() - seconds
+
+    def measure() -> dict[str, float]:
+        objective.eval()
+        record = {"step": done, "loss": value, "lr": training.lr * training.lr_factor(step)}
+        record |= {} if score is None else score()
+        objective.train()
+        return record | {"seconds": round(time.perf_counter() - began, 3)}
+
+    objective.train()
+    for step in range(start, training.steps):
+        if tick is not None:
+            tick(step, training.steps)
+        for group in optimizer.param_groups:
+            group["lr"] = group["peak"] * training.lr_factor(step)
+
+        drawn = first if step == 0 and folder else sample(training.batch, generator=generator)
+        batch, first = distributed.own_part(drawn), None
+        with _together(step, folder):
+            loss = network(batch)
+            _check_finite("loss", value := distributed.mean(loss.item()), step, folder)
+            optimizer.zero_grad()
+            loss.backward()
+        _check_finite("gradient", _largest(p.grad for p in objective.parameters()), step, folder)
+        optimizer.step()
+
+        done = step + 1
+        bar.update()
+        saves = done % training.checkpoint_every == 0 or done == training.steps
+        if saves:  # what is kept must be good, and no loss has seen these parameters yet
+            _check_finite("largest parameter", _largest(objective.parameters()), step, folder)
+        if done % training.score_every == 0 or done == training.steps:
+            record = distributed.from_first(measure)
+            history.records.append(record)
+            if board:
+                for name, number in record.items():
+                    board.add_scalar(name, number, done)
+            bar.set_postfix({k: f"{v:.4g}" for k, v in record.items() if k not in _NOT_SHOWN})
+        if leads and folder and saves:
+            write_metrics(folder, history)
+            state = {
+                "step": done,
+                "seconds": time.perf_counter() - began,
+                "identity": identity,
+                "objective": objective.state_dict(),
+                "optimizer": optimizer.state_dict(),
+                "generator": generator.get_state(),
+            }
+            checkpoints.save(folder / CHECKPOINT, state)
+    bar.close()
+    if board:
+        board.close()
+    objective.eval()
+    if folder and leads:
+        checkpoints.save_weights(folder / WEIGHTS, objective)
+    return history
+
+
+_NOT_SHOWN = {"step", "lr", "seconds"}
+
+
+# --- checkpoints and metrics --------------------------------------------------------------------
+
+
+def _read_state(folder: Path) -> Any:
+    """The last checkpoint of a folder, if there is one."""
+    return checkpoints.load(folder / CHECKPOINT) if (folder / CHECKPOINT).exists() else None
+
+
+def _restore(
+    state: Any,
+    objective: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    generator: torch.Generator,
+    identity: dict[str, Any],
+    folder: Path,
+) -> tuple[int, float]:
+    """Put a checkpoint back; its step and the seconds it took to get there."""
+    path = folder / CHECKPOINT
+    if not isinstance(state, dict) or not isinstance(state.get("identity"), dict):
+        raise DamagedError(f"{path} is not a checkpoint of a training run")
+    if other := differences(state["identity"], identity):
+        raise DamagedError(
+            f"{path} belongs to a run with another {' and another '.join(other)}: use another folder"
+        )
+    try:
+        objective.load_state_dict(state["objective"])
+        optimizer.load_state_dict(state["optimizer"])
+        generator.set_state(state["generator"])
+        return int(state["step"]), float(state["seconds"])
+    except (KeyError, RuntimeError, ValueError, TypeError) as error:
+        raise DamagedError(f"{path} does not fit this model: {error}") from None
+
+
+def write_metrics(folder: Path, history: History) -> None:
+    """metrics.jsonl in a folder: a line for each record."""
+    write_text(folder / METRICS, "".join(json.dumps(r) + "\n" for r in history.records))
+
+
+def _read_metrics(folder: Path, step: int) -> list[dict[str, float]]:
+    """The records up to a step: later ones will be made again."""
+    if not (folder / METRICS).exists():
+        return []
+    try:
+        lines = (folder / METRICS).read_text(encoding="utf-8").splitlines()
+        return [record for record in map(json.loads, lines) if record["step"] <= step]
+    except (ValueError, KeyError, TypeError) as error:
+        raise DamagedError(f"{folder / METRICS} is damaged: {error}") from None
+
+
+def _shared(objective: nn.Module) -> nn.Module:
+    """An objective of which each process has a copy: gradients are averaged over all of them.
+
+    On GPUs, batches are normalised as a whole; torch has that for no CPU.
+    """
+    if _device(objective).type == "cuda":
+        nn.SyncBatchNorm.convert_sync_batchnorm(objective)
+    return DistributedDataParallel(objective)
+
+
+@contextmanager
+def _together(step: int, folder: Path | None) -> Iterator[None]:
+    """Say what to do when another process is lost in the middle of a step."""
+    try:
+        yield
+    except RuntimeError as error:
+        if distributed.group()[1] == 1:
+            raise
+        again = f" and goes on from {folder}" if folder else ""
+        raise LostProcessError(
+            f"a process of the group was lost at step {step}: start all of them again{again} ({error})"
+        ) from error
+
+
+def _check_finite(name: str, value: float, step: int, folder: Path | None) -> None:
+    if math.isfinite(value):
+        return
+    kept = ""
+    if folder and (folder / CHECKPOINT).exists():
+        kept = f" The last good checkpoint is {folder / CHECKPOINT}."
+    raise NonFiniteLossError(
+        f"the {name} became {value} at step {step}: try a lower learning rate.{kept}"
+    )
+
+
+def _largest(tensors: Iterable[Tensor | None]) -> float:
+    """The largest absolute value in some tensors; NaN if there is one."""
+    some = [tensor.detach() for tensor in tensors if tensor is not None]
+    return float(nn.utils.get_total_norm(some, math.inf))
+
+
+def _device(module: nn.Module) -> torch.device:
+    return next((p.device for p in module.parameters()), torch.device("cpu"))
+
+
+def _board(folder: Path | None, start: int) -> Any:
+    if folder is None:
+        raise InputError("tensorboard needs out, a folder to write to")
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        raise InputError(
+            "tensorboard is not installed: pip install identica[tensorboard]"
+        ) from None
+    return SummaryWriter(folder / "tensorboard", purge_step=start)
+
+
+def _progress_bar(label: str | None, start: int, steps: int) -> Any:
+    from tqdm import tqdm
+
+    return tqdm(
+        desc=label,
+        initial=start,
+        total=steps,
+        disable=label is None,
+        unit="step",
+        leave=True,
+        dynamic_ncols=True,
+    )

@@ -1,0 +1,64 @@
+"""The optimisers that training can use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+
+from identica.errors import InputError
+from identica.heads import Head
+
+if TYPE_CHECKING:
+    from identica.training import Training
+
+
+def _soap(groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
+    from pytorch_optimizer import SOAP
+
+    return SOAP(groups, weight_decay=0.0, precondition_frequency=10)
+
+
+def _muon(groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
+    """Muon for the matrices, Adam at a tenth of the rate for the rest."""
+    from pytorch_optimizer import Muon
+
+    split = []
+    for group in groups:
+        for matrices in (True, False):
+            params = [p for p in group["params"] if (p.ndim == 2) == matrices]
+            lr = group["lr"] if matrices else group["lr"] / 10
+            if params:
+                split.append({"params": params, "lr": lr, "peak": lr, "use_muon": matrices})
+    return Muon(split)
+
+
+def _adam(groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
+    return torch.optim.Adam(groups)
+
+
+OPTIMIZERS: dict[str, Callable[[list[dict[str, Any]]], torch.optim.Optimizer]] = {
+    "soap": _soap,
+    "muon": _muon,
+    "adam": _adam,
+}
+
+
+def make_optimizer(objective: nn.Module, training: Training) -> torch.optim.Optimizer:
+    """The optimiser of all parameters; a head's own learning rate applies to its own parameters."""
+    own = {
+        id(p): module.lr
+        for module in objective.modules()
+        if isinstance(module, Head) and module.lr is not None
+        for p in module.parameters(recurse=False)
+    }
+    rates: dict[float, list[nn.Parameter]] = {}
+    for parameter in objective.parameters():
+        if parameter.requires_grad:
+            rates.setdefault(own.get(id(parameter), training.lr), []).append(parameter)
+    if not rates:
+        raise InputError("objective has no parameters to learn")
+    groups = [{"params": params, "lr": lr, "peak": lr} for lr, params in rates.items()]
+    return OPTIMIZERS[training.optimizer](groups)

@@ -1,0 +1,197 @@
+import errno
+import io
+import os
+import signal
+import subprocess
+import sys
+import time
+import weakref
+
+import pytest
+
+from identica.cli import main
+
+# otherwise argparse itself writes, and says nothing if it cannot
+BUFFERED = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+
+
+def test_help_names_every_command(capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["--help"])
+    assert stop.value.code == 0
+    assert "demo" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["demonstrate"],
+        ["demo", "--sed", "1"],
+        ["demo", "--seed", "-1"],
+        ["demo", "--seed", "x"],
+        ["demo", "--seed", "9" * 5000],  # more digits than Python reads
+    ],
+)
+def test_bad_options_are_one_line_and_exit_2(arguments, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(arguments)
+    assert stop.value.code == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert len(err.splitlines()) == 1
+
+
+def test_an_output_folder_that_is_a_file(tmp_path, capsys):
+    path = tmp_path / "taken"
+    path.write_text("mine")
+    assert main(["demo", "--out", str(path)]) == 2
+    assert "out must be a folder" in capsys.readouterr().err
+    assert path.read_text() == "mine"
+
+
+def test_a_folder_of_another_run_is_refused(tmp_path, capsys):
+    (tmp_path / "config.json").write_text('{"job": "another"}')
+    assert main(["demo", "--out", str(tmp_path)]) == 2
+    err = capsys.readouterr().err
+    assert "holds another run" in err
+    assert len(err.splitlines()) == 1
+    assert (tmp_path / "config.json").read_text() == '{"job": "another"}'
+
+
+def test_ctrl_c_exits_130(monkeypatch, capsys):
+    def interrupted(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("identica.cli.demo.demo", interrupted)
+    assert main(["demo"]) == 130
+    assert "goes on from here" in capsys.readouterr().err
+
+
+def test_sigterm_cleans_up_and_exits_143(monkeypatch, capsys):
+    cleaned = []
+
+    def terminated(*args, **kwargs):
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+            signal.pause()
+        finally:
+            os.kill(os.getpid(), signal.SIGTERM)  # as `timeout` does, to the whole group
+            cleaned.append(True)
+
+    before = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr("identica.cli.demo.demo", terminated)
+    assert main(["demo"]) == 143
+    assert len(capsys.readouterr().err.splitlines()) == 1
+    assert cleaned
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_no_signal_is_lost_in_a_callback(number, code, monkeypatch, capsys):
+    """Python drops what is raised there: matplotlib has many, so a report could not be stopped."""
+
+    class Watched:
+        pass
+
+    def draw(*args, **kwargs):
+        watched = Watched()
+        reference = weakref.ref(watched, lambda _: os.kill(os.getpid(), number))
+        del watched
+        time.sleep(60)
+        return reference
+
+    monkeypatch.setattr("identica.cli.demo.demo", draw)
+    assert main(["demo"]) == code
+    assert capsys.readouterr().err == "identica: stopped; the same command goes on from here\n"
+
+
+def test_compiled_code_may_turn_ctrl_c_into_an_error_of_its_own(monkeypatch, capsys):
+    def draw(*args, **kwargs):
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            raise ValueError("Invalid affine transformation matrix") from None
+
+    monkeypatch.setattr("identica.cli.demo.demo", draw)
+    assert main(["demo"]) == 130
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (OSError(errno.ENOSPC, "No space left", "out/table.md"), "out/table.md: No space left"),
+        (OSError(errno.ENOLCK, "No locks available"), "No locks available"),
+        (OSError("broken\nfile"), "broken file"),
+        (MemoryError("Unable to allocate 1 TiB"), "not enough memory: Unable to allocate 1 TiB"),
+    ],
+)
+def test_what_the_system_refuses_is_one_line_and_exit_2(error, message, monkeypatch, capsys):
+    def refused(*args, **kwargs):
+        raise error
+
+    monkeypatch.setattr("identica.cli.demo.demo", refused)
+    assert main(["demo"]) == 2
+    assert capsys.readouterr() == ("", f"identica: {message}\n")
+
+
+def test_seeds_have_63_bits(tmp_path, capsys):
+    for seed in ("99999999999999999999", str(2**63)):
+        assert main(["demo", "--seed", seed, "--out", str(tmp_path / "out")]) == 2
+        assert "seed must be a whole number of at least 0 and at most" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("redirection", "code", "message"),
+    [
+        (">/dev/full", 2, "identica: stdout: No space left on device\n"),
+        (">&-", 2, "identica: standard output is closed: "),
+        ("2>&- >/dev/full", 2, ""),
+        ("2>/dev/full >&2", 2, ""),
+    ],
+)
+def test_output_that_cannot_be_written(redirection, code, message):
+    line = f'exec "{sys.executable}" -m identica.cli --version {redirection}'
+    run = subprocess.run(["sh", "-c", line], capture_output=True, text=True, env=BUFFERED)
+    assert run.returncode == code
+    assert run.stderr.startswith(message)
+    assert len(run.stderr.splitlines()) == (1 if message else 0)
+
+
+def test_nobody_reads_the_output():
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "identica.cli", "--version"]
+    run = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, env=BUFFERED)
+    os.close(write)
+    assert (run.returncode, run.stderr) == (128 + signal.SIGPIPE, b"")
+
+
+def test_file_names_that_the_terminal_cannot_show(monkeypatch):
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr("sys.stdout", stream)
+    monkeypatch.setattr("identica.studies.runner.report", lambda folder, **_: "R²")
+    assert main(["report", os.fsdecode(b"caf\xe9")]) == 0
+    stream.seek(0)
+    assert stream.read() == "R\\xb2\nreport: caf\\udce9/report.html\n"
+
+
+@pytest.mark.parametrize("code", ["import identica", "from identica.cli import parser; parser()"])
+def test_importing_and_help_load_nothing_heavy(code):
+    """What makes an import slow is torch and its like: none may be loaded."""
+    check = (
+        "import sys; print([m for m in ('torch', 'numba', 'scipy', 'sklearn') if m in sys.modules])"
+    )
+    run = [sys.executable, "-c", f"{code}; {check}"]
+    assert subprocess.run(run, capture_output=True, text=True, check=True).stdout.strip() == "[]"
+
+
+def test_every_public_name_is_there():
+    import identica
+
+    assert all(getattr(identica, name) is not None for name in identica.__all__)
+    assert set(identica.__all__) == set(identica._HOME)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        identica.nothing  # noqa: B018

@@ -1,0 +1,55 @@
+import json
+import re
+
+import pytest
+
+from identica import Training
+from identica.cli import demo, main
+
+
+@pytest.fixture
+def small(monkeypatch):
+    monkeypatch.setattr(demo, "CONTRASTIVE", Training(steps=4, batch=32, score_every=2))
+    monkeypatch.setattr(demo, "SUPERVISED", Training(steps=4, batch=32, score_every=2))
+    monkeypatch.setattr(demo, "HELD_OUT", 256)
+
+
+def test_the_demo_leaves_a_run_and_a_page(small, tmp_path, capsys):
+    assert main(["demo", "--out", str(tmp_path), "--seed", "3"]) == 0
+    out, err = capsys.readouterr()
+    assert re.search(r"contrastive\s+0\.\d{4}\s+0\.9986", out)
+    assert "contrastive:" in err  # the progress bar
+    result = json.loads((tmp_path / "result.json").read_text())
+    assert result["seed"] == 3
+    assert result["pairs"] == 4 * 32
+    assert all(0 <= score <= 1 for score in result["scores"].values())
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names >= {
+        "config.json",
+        "metrics.jsonl",
+        "result.json",
+        "model.safetensors",
+        "report.html",
+    }
+
+
+def test_the_page_needs_no_other_file_and_tells_all(small, tmp_path):
+    page = demo.demo(tmp_path, seed=0, progress=False).read_text()
+    assert not re.search(r'(src|href)="(?!data:)', page)
+    for word in ("Not guaranteed", "concentration", "R² published", "0.9986", "InfoNCE, symmetric"):
+        assert word in page
+    assert page.count("<img") == 4
+
+
+def test_a_second_call_trains_nothing_again(small, tmp_path, monkeypatch, capsys):
+    demo.demo(tmp_path, seed=0, progress=False)
+    first = (tmp_path / "result.json").read_text()
+
+    def never(*args, **kwargs):
+        raise AssertionError("trained again")
+
+    monkeypatch.setattr("identica.training.Contrastive.forward", never)
+    demo.demo(tmp_path, seed=0, progress=False)
+    assert (tmp_path / "result.json").read_text() == first
+    assert main(["demo", "--out", str(tmp_path), "--seed", "1"]) == 2
+    assert "holds another run" in capsys.readouterr().err

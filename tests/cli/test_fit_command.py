@@ -1,0 +1,223 @@
+import json
+
+import numpy as np
+import pytest
+
+from identica import ContrastiveICA
+from identica.cli import main
+
+OPTIONS = ["--components", "2", "--steps", "3", "--seed", "4"]
+
+
+@pytest.fixture
+def table(tmp_path):
+    x = np.random.default_rng(0).normal(size=(40, 2)).cumsum(axis=0)
+    lines = [f"{a},{b},{k // 20}" for k, (a, b) in enumerate(x)]
+    path = tmp_path / "walk.csv"
+    path.write_text("\n".join(["left,right,day", *lines]) + "\n")
+    return x, path
+
+
+def test_codes_model_and_history_of_a_table(table, tmp_path, capsys):
+    x, path = table
+    out = tmp_path / "out"
+    command = ["fit", str(path), "--out", str(out), "--groups", "day", "--lag", "1-2", *OPTIONS]
+    assert main([*command, "--tensorboard"]) == 0
+    assert len(list((out / "tensorboard").glob("events.*"))) == 1
+    printed, err = capsys.readouterr()
+    assert "fit:" in err  # the progress bar
+    for name in ("codes.npy", "codes.csv", "estimator.safetensors", "metrics.jsonl"):
+        assert str(out / name) in printed
+        assert (out / name).exists()
+    codes = np.load(out / "codes.npy")
+    expected = ContrastiveICA(2, steps=3, random_state=4).fit(
+        x, lag=(1, 2), groups=np.repeat([0, 1], 20)
+    )
+    assert np.array_equal(codes, expected.transform(x))
+    assert np.allclose(np.loadtxt(out / "codes.csv", delimiter=",", skiprows=1), codes, atol=1e-6)
+    assert np.array_equal(ContrastiveICA.load(out / "estimator.safetensors").transform(x), codes)
+    result = json.loads((out / "result.json").read_text())
+    assert result["seed"] == 4
+    assert 0 <= result["scores"]["share"] <= 1
+    assert not (out / "checkpoint.safetensors").exists()
+
+
+def test_a_page_says_how_far_to_trust_the_codes(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    x = rng.uniform(size=(200, 2))
+    unrelated = rng.uniform(size=(200, 2))
+    np.savez(tmp_path / "pairs.npz", x=x, other=unrelated)
+    out = tmp_path / "out"
+    command = ["fit", str(tmp_path / "pairs.npz"), "--positives", "other", "--out", str(out)]
+    assert main([*command, *OPTIONS]) == 0
+    printed = capsys.readouterr().out
+    assert f"diagnosis: {out / 'diagnosis.html'}" in printed
+    assert "Verdict: do not trust." in printed
+    assert "Do not trust" in (out / "diagnosis.html").read_text(encoding="utf-8")
+    assert json.loads((out / "diagnosis.json").read_text())["verdict"] == "do not trust"
+    assert json.loads((out / "result.json").read_text())["verdict"] == "do not trust"
+
+
+def test_few_pairs_are_fitted_but_not_judged(table, tmp_path, capsys):
+    _, path = table
+    out = tmp_path / "out"
+    assert main(["fit", str(path), "--out", str(out), *OPTIONS]) == 0
+    assert "diagnosis: none\nX must hold at least 100 pairs" in capsys.readouterr().out
+    assert not (out / "diagnosis.html").exists()
+    silent = tmp_path / "silent"
+    assert main(["fit", str(path), "--out", str(silent), "--no-diagnosis", *OPTIONS]) == 0
+    assert "diagnosis" not in capsys.readouterr().out
+
+
+def test_a_finished_fit_is_not_done_again_and_another_one_is_refused(
+    table, tmp_path, monkeypatch, capsys
+):
+    _, path = table
+    command = ["fit", str(path), "--out", str(tmp_path / "out"), *OPTIONS]
+    assert main(command) == 0
+    first = capsys.readouterr().out
+
+    def never(*args, **kwargs):
+        raise AssertionError("fitted again")
+
+    monkeypatch.setattr("identica.estimator.fit.fit", never)
+    assert main(command) == 0
+    assert capsys.readouterr().out == first
+    assert main([*command, "--lag", "2"]) == 2
+    assert "holds another run" in capsys.readouterr().err
+
+
+def test_positives_of_an_npz(tmp_path):
+    x = np.random.default_rng(0).normal(size=(40, 3))
+    np.savez(tmp_path / "pairs.npz", x=x, other=x + 0.1)
+    out = tmp_path / "out"
+    command = ["fit", str(tmp_path / "pairs.npz"), "--positives", "other", "--out", str(out)]
+    assert main([*command, *OPTIONS]) == 0
+    expected = ContrastiveICA(2, steps=3, random_state=4).fit(x, x + 0.1).transform(x)
+    assert np.array_equal(np.load(out / "codes.npy"), expected)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--lag", "x"], "lag must be"),
+        (["--space", "bx"], "space must be one of"),
+        (["--groups", "week"], "groups must be"),
+        (["--seed", "-1"], "seed must be"),
+        (["--seed", str(2**64)], "seed must be"),
+        (["--lag", str(10**12)], "lag must be smaller than the number of rows"),
+        (["--lag", f"1-{10**12}"], "lag must be smaller than the number of rows"),
+        (["--lag", "9" * 5000], "lag must be"),
+        (["--components", str(10**12)], "n_components must be at most 1000"),
+        (["--components", "0"], "n_components must be"),
+        (["--array", "x"], "array names an array of an npz"),
+    ],
+)
+def test_bad_options_are_one_line(table, tmp_path, capsys, options, message):
+    _, path = table
+    assert main(["fit", str(path), "--out", str(tmp_path / "out"), *options]) == 2
+    err = capsys.readouterr().err
+    assert message in err
+    assert len(err.splitlines()) == 1
+    assert not (tmp_path / "out").exists()  # a second try must not find it taken
+
+
+def test_data_that_do_not_exist(tmp_path, capsys):
+    assert main(["fit", str(tmp_path / "none.npy"), "--out", str(tmp_path / "out")]) == 2
+    assert "none.npy does not exist" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.fixture
+def recording(tmp_path):
+    """Observations with positives and labels, each in a file of its own."""
+    rng = np.random.default_rng(0)
+    np.save(tmp_path / "x.npy", rng.normal(size=(40, 2)))
+    np.save(tmp_path / "after.npy", rng.normal(size=(40, 2)))
+    np.save(tmp_path / "day.npy", np.repeat([0, 1], 20))
+    return tmp_path
+
+
+@pytest.mark.parametrize("option", ["--positives", "--groups"])
+def test_a_result_belongs_to_the_content_of_every_file(recording, capsys, option):
+    name = {"--positives": "after.npy", "--groups": "day.npy"}[option]
+    out = recording / "out"
+    command = ["fit", str(recording / "x.npy"), option, str(recording / name), "--out", str(out)]
+    command += [*OPTIONS, "--no-diagnosis"]
+    assert main(command) == 0
+    before = (out / "codes.npy").read_bytes()
+    values = np.load(recording / name)
+    values[20:] = values[:20]
+    np.save(recording / name, values)
+    capsys.readouterr()
+    assert main(command) == 2
+    assert "holds another run" in capsys.readouterr().err
+    assert (out / "codes.npy").read_bytes() == before
+    # the same content under another name is the same input
+    np.save(recording / "x2.npy", np.load(recording / "x.npy"))
+    command[1] = str(recording / "x2.npy")
+    command[command.index(str(out))] = str(recording / "out2")
+    assert main(command) == 0
+
+
+def test_a_change_in_the_middle_of_a_large_file_is_noticed(tmp_path, capsys):
+    x = np.random.default_rng(0).normal(size=(150_000, 2))  # 2.4 MB
+    np.save(tmp_path / "x.npy", x)
+    command = ["fit", str(tmp_path / "x.npy"), "--out", str(tmp_path / "out"), *OPTIONS]
+    command.append("--no-diagnosis")
+    assert main(command) == 0
+    x[75_000] += 1
+    np.save(tmp_path / "x.npy", x)
+    assert main(command) == 2
+    assert "holds another run" in capsys.readouterr().err
+
+
+def test_deleted_codes_are_written_again_and_a_deleted_model_is_fitted_again(
+    recording, monkeypatch, capsys
+):
+    out = recording / "out"
+    command = ["fit", str(recording / "x.npy"), "--out", str(out), *OPTIONS, "--no-diagnosis"]
+    assert main(command) == 0
+    first, codes = capsys.readouterr().out, (out / "codes.npy").read_bytes()
+    (out / "codes.npy").unlink()
+    (out / "codes.csv").unlink()
+    with monkeypatch.context() as patch:
+        patch.setattr("identica.estimator.fit.fit", None)  # which is not needed
+        assert main(command) == 0
+    assert capsys.readouterr().out == first
+    assert (out / "codes.npy").read_bytes() == codes
+    assert (out / "codes.csv").exists()
+    (out / "codes.npy").unlink()
+    (out / "estimator.safetensors").write_bytes(b"damaged")
+    assert main(command) == 0
+    assert (out / "codes.npy").read_bytes() == codes
+    (out / "estimator.safetensors").unlink()
+    assert main(command) == 0
+    assert (out / "estimator.safetensors").exists()
+    assert (out / "result.json.aside-1").exists()
+
+
+def test_a_deleted_diagnosis_is_made_again(tmp_path):
+    x = np.random.default_rng(0).uniform(size=(200, 2))
+    np.savez(tmp_path / "pairs.npz", x=x, other=x + 0.01)
+    out = tmp_path / "out"
+    command = ["fit", str(tmp_path / "pairs.npz"), "--positives", "other", "--out", str(out)]
+    assert main([*command, *OPTIONS]) == 0
+    (out / "diagnosis.html").unlink()
+    assert main([*command, *OPTIONS]) == 0
+    assert (out / "diagnosis.html").exists()
+
+
+def test_a_vector_of_positives_is_refused(tmp_path, capsys):
+    np.savez(tmp_path / "a.npz", x=np.ones((40, 2)), y=np.arange(40))
+    command = ["fit", str(tmp_path / "a.npz"), "--array", "x", "--positives", "y"]
+    assert main([*command, "--out", str(tmp_path / "out"), *OPTIONS]) == 2
+    assert "positives must have shape" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_rows_without_a_group_are_refused(tmp_path, capsys):
+    np.savez(tmp_path / "a.npz", x=np.ones((4, 2)), day=np.array([1, 1, np.nan, np.nan]))
+    command = ["fit", str(tmp_path / "a.npz"), "--array", "x", "--groups", "day"]
+    assert main([*command, "--out", str(tmp_path / "out"), *OPTIONS]) == 2
+    assert "groups must label every row, but row 2" in capsys.readouterr().err

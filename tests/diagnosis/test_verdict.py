@@ -1,0 +1,118 @@
+"""Each threshold of a verdict: just below and just above it, two different findings."""
+
+import math
+
+import numpy as np
+import pytest
+
+from identica import Joint, Laplace, Normal, VonMisesFisher
+from identica.diagnosis.conditional import Law
+from identica.diagnosis.evidence import Laws, Restarts, Score
+from identica.diagnosis.verdict import _conditional, _restarts, _score
+
+
+def above(x):
+    return math.nextafter(x, math.inf)
+
+
+def below(x):
+    return math.nextafter(x, -math.inf)
+
+
+def scored(bits, error=0.0, control=-1.0, control_error=0.0):
+    return Score(bits, error, control, control_error, None, 10.0)
+
+
+@pytest.mark.parametrize(
+    ("score", "expected"),
+    [
+        # nothing to speak of in the control: 0.02 bits count as nothing
+        (scored(0.02), "wrong"),
+        (scored(above(0.02)), "fine"),
+        # three standard errors, of the score and the control together, above the control
+        (scored(0.5, error=0.0625, control=0.125, control_error=0.0625), "wrong"),
+        (scored(above(0.5), error=0.0625, control=0.125, control_error=0.0625), "fine"),
+        (scored(0.5, error=0.125, control=0.125), "wrong"),
+        (scored(above(0.5), control=0.125, control_error=0.125), "fine"),
+    ],
+)
+def test_a_score_must_lie_above_chance(score, expected):
+    assert _score(score).level == expected
+
+
+def agreeing(r2):
+    linear = np.array([[1.0, r2], [r2, 1.0]])
+    return Restarts(linear, linear)
+
+
+@pytest.mark.parametrize(
+    ("r2", "expected"),
+    [
+        (1.0, "fine"),
+        (0.95, "fine"),
+        (below(0.95), "unsure"),
+        (0.95**2, "unsure"),
+        (below(0.95**2), "wrong"),
+        (0.0, "wrong"),
+    ],
+)
+def test_restarts_must_agree(r2, expected):
+    assert _restarts(agreeing(r2)).level == expected
+
+
+def test_restarts_are_counted_and_averaged():
+    linear = np.array([[1.0, 1.0, 0.9], [1.0, 1.0, 0.95], [0.9, 0.95, 1.0]])
+    found = _restarts(Restarts(linear, linear))
+    assert found.level == "unsure"  # their mean is .95, up to rounding: 5.7/6
+    assert found.seen.startswith("3 fits")
+    assert "0.950" in found.seen
+
+
+def laws(*shapes, misfit=0.0, concentration=None):
+    """Laws whose intervals are a twentieth to each side of the shape."""
+    codes = [
+        None if s is None else Law(s, 1.0, (0.95 * s, 1.05 * s), (0.9, 1.1), 100) for s in shapes
+    ]
+    return Laws(codes, concentration, misfit, 1.0, 0.0, np.zeros(1), None)
+
+
+@pytest.mark.parametrize(
+    ("found", "conditional", "expected"),
+    [
+        # on a sphere, and with several families: the distance of the distribution functions
+        (laws(None, concentration=5.0, misfit=below(0.05)), VonMisesFisher(5.0), "fine"),
+        (laws(None, concentration=5.0, misfit=0.05), VonMisesFisher(5.0), "caution"),
+        (laws(1.0, misfit=below(0.05)), Joint((Laplace(1.0), 1)), "fine"),
+        (laws(1.0, misfit=0.05), Joint((Laplace(1.0), 1)), "caution"),
+        # no law could be fitted
+        (laws(None, None), Laplace(1.0), "caution"),
+        # the median shape is nearest to another family from √2 on …
+        (laws(below(2**0.5)), Laplace(1.0), "fine"),
+        (laws(2**0.5), Laplace(1.0), "caution"),
+        (laws(2**0.5), Normal(1.0), "fine"),
+        (laws(below(6**0.5)), Normal(1.0), "fine"),
+        (laws(6**0.5), Normal(1.0), "caution"),
+        # … and more than half of the intervals leave out the model's shape
+        (laws(2.0, 2.0, 1.0, 1.0), Laplace(1.0), "fine"),
+        (laws(2.0, 2.0, 2.0, 1.0, 1.0), Laplace(1.0), "caution"),
+        (laws(2.0, 2.0, 2.0, 2.0, None), Laplace(1.0), "caution"),
+    ],
+)
+def test_a_conditional_of_another_family_is_a_caution(found, conditional, expected):
+    assert _conditional(found, conditional).level == expected
+
+
+@pytest.mark.parametrize(
+    ("shape", "interval", "conditional", "expected"),
+    [
+        (1.6, (1.0, 2.0), Laplace(1.0), "fine"),
+        (1.6, (above(1.0), 2.0), Laplace(1.0), "caution"),
+        (1.2, (1.0, 2.0), Normal(1.0), "fine"),
+        (1.2, (1.0, below(2.0)), Normal(1.0), "caution"),
+    ],
+)
+def test_an_interval_holds_its_ends(shape, interval, conditional, expected):
+    # the shape is nearest to another family, so the interval decides
+    law = Law(shape, 1.0, interval, (0.9, 1.1), 100)
+    found = Laws([law], None, 0.0, 1.0, 0.0, np.zeros(1), None)
+    assert _conditional(found, conditional).level == expected

@@ -1,0 +1,199 @@
+import json
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import kstest
+
+from identica import (
+    MLP,
+    Box,
+    ContrastiveICA,
+    Euclidean,
+    GenerativeProcess,
+    InputError,
+    InvertibleMLP,
+    Laplace,
+    Normal,
+    Sphere,
+    Training,
+    Uniform,
+    VonMisesFisher,
+)
+from identica.estimator import selection
+from identica.estimator.inputs import make_encoder
+from identica.estimator.pairs import ArrayPairs, sequences
+from identica.estimator.selection import candidates, choose, select, unevenness
+
+
+def names(found):
+    return [(type(space).__name__, type(family).__name__) for space, family in found]
+
+
+def test_names_stand_for_candidates():
+    assert names(candidates("sphere", None, 3)) == [("Sphere", "VonMisesFisher")]
+    assert names(candidates("auto", None, 3)) == [
+        ("Sphere", "VonMisesFisher"),
+        ("Box", "Normal"),
+        ("Euclidean", "Normal"),
+    ]
+    assert names(candidates("box", "auto", 1)) == [
+        ("Box", "Laplace"),
+        ("Box", "Normal"),
+        ("Box", "GeneralizedNormal"),
+    ]
+    assert len(candidates("auto", "auto", 3)) == 7
+    assert len(candidates("auto", "auto", 1)) == 6  # there is no sphere in R¹
+    assert candidates(Box(2, -1.0), Laplace(0.3), 2) == [(Box(2, -1.0), Laplace(0.3))]
+    assert names(candidates("sphere", "vmf", 3, learn_precision=True)) == [("Sphere", "Normal")]
+
+
+def test_names_that_stand_for_nothing():
+    with pytest.raises(InputError, match="conditional vmf is not defined on the space box"):
+        candidates("box", "vmf", 3)
+    with pytest.raises(InputError, match="network must give 3 codes"):
+        candidates(Box(3), None, 2)
+    with pytest.raises(InputError, match="space must be one of"):
+        candidates("ball", None, 2)
+
+
+def decide(*evidence):
+    choices = [(space, family) for space, family, _, _ in evidence]
+    records = [{"bits": bits, "unevenness": uneven} for _, _, bits, uneven in evidence]
+    return choices[choose(choices, records)]
+
+
+SPHERE, BOX, R = Sphere(3), Box(3), Euclidean(3)
+VMF, NORMAL, LAPLACE = VonMisesFisher(1.0), Normal(1.0), Laplace(1.0)
+
+
+def test_the_narrowest_space_that_is_nearly_as_good_is_chosen():
+    rest = [(BOX, NORMAL, 4.9, 0.03), (R, NORMAL, 5.0, 0.02), (R, LAPLACE, 4.5, 0.02)]
+    assert decide((SPHERE, VMF, 4.9, 0.3), *rest) == (SPHERE, VMF)
+    assert decide((SPHERE, VMF, 4.5, 0.3), *rest) == (BOX, NORMAL)
+
+
+def test_a_box_must_be_filled_evenly():
+    rest = [(R, NORMAL, 5.0, 0.13), (R, LAPLACE, 4.5, 0.02)]
+    assert decide((BOX, NORMAL, 5.2, 0.14), *rest) == (BOX, NORMAL)  # the best by far
+    for bits in (5.1, 4.99):
+        assert decide((BOX, NORMAL, bits, 0.14), *rest) == (R, NORMAL)
+
+
+def test_codes_of_an_unbounded_model_may_fill_a_box():
+    rest = [(R, NORMAL, 4.6, 0.13), (R, LAPLACE, 5.0, 0.06)]
+    assert decide((BOX, LAPLACE, 4.8, 0.10), *rest) == (BOX, LAPLACE)
+    rest = [(R, NORMAL, 4.6, 0.02), (R, LAPLACE, 5.0, 0.16)]  # of another family
+    assert decide((BOX, LAPLACE, 4.8, 0.10), *rest) == (R, LAPLACE)
+
+
+def test_the_family_is_that_of_the_best():
+    rest = [(R, NORMAL, 4.95, 0.02), (R, LAPLACE, 5.0, 0.02)]
+    assert decide((BOX, NORMAL, 4.96, 0.02), (BOX, LAPLACE, 4.9, 0.02), *rest) == (BOX, LAPLACE)
+
+
+def test_unevenness_is_the_distance_of_kolmogorov_and_smirnov():
+    rng = np.random.default_rng(0)
+    codes = np.stack([rng.uniform(size=4000), rng.normal(size=4000)], axis=1)
+    expected = []
+    for column in codes.T:
+        low, high = np.quantile(column, [0.005, 0.995])
+        expected.append(kstest(np.clip((column - low) / (high - low), 0, 1), "uniform").statistic)
+    assert unevenness(torch.from_numpy(codes)) == pytest.approx(np.mean(expected), abs=2e-3)
+
+
+@pytest.mark.parametrize("truth", [Laplace(0.05), Normal(0.07)])
+def test_the_family_of_a_known_process_is_found(truth, monkeypatch):
+    monkeypatch.setattr(selection, "HELD_OUT", 1024)
+    mixing = InvertibleMLP(2, seed=3, layers=1, draws=50)  # a linear one, soon undone
+    pairs = GenerativeProcess(Box(2), Uniform(), truth, mixing).sample(10_000, generator=0)
+
+    def start():
+        encoder = make_encoder((2,), 2, MLP(2, 2, hidden=(32, 32)), seed=0)
+        encoder.measure(pairs.x)
+        return encoder
+
+    sample = ArrayPairs(pairs.x.numpy(), pairs.x_pos.numpy())
+    choices = candidates("unbounded", "auto", 2)
+    found = select(choices, start, sample, Training(steps=200, batch=512))
+    assert found.conditional.p == truth.p
+    assert found.table[0]["behind"] == 0 < found.table[1]["behind"] < found.table[2]["behind"]
+
+
+@pytest.mark.parametrize("paired", [True, False], ids=["pairs", "a sequence"])
+def test_candidates_are_judged_by_pairs_that_none_was_trained_on(monkeypatch, paired):
+    """One candidate knows by heart what it was trained on and nothing else, the other one knows a
+    little of everything: training evidence speaks for the first, held-out evidence for the second."""
+    x = np.arange(400.0)[:, None]
+    sample = ArrayPairs(x, x) if paired else ArrayPairs(x, within=sequences(400))
+
+    class Known:
+        def __init__(self, kept, family):
+            seen = kept(400, generator=torch.Generator().manual_seed(0)).x
+            self.seen, self.by_heart, self.model = (
+                seen.ravel(),
+                family == LAPLACE,
+                torch.nn.Identity(),
+            )
+
+        def log_likelihood(self, pairs):
+            known = torch.isin(pairs.x.ravel(), self.seen).double()
+            return 5 * known if self.by_heart else torch.full_like(known, 2.0)
+
+    def fit(kept, start, space, family, training, **options):
+        return Known(kept, family)
+
+    monkeypatch.setattr("identica.estimator.fit.fit", fit)
+    found = select([(R, LAPLACE), (R, NORMAL)], lambda: None, sample, Training(steps=1))
+    assert found.conditional == NORMAL
+    evidence = {record["conditional"]: record["bits"] for record in found.table}
+    assert evidence[repr(LAPLACE)] == 0  # not one of the pairs was seen
+    assert evidence[repr(NORMAL)] == pytest.approx(2 / np.log(2))
+
+
+def test_the_estimator_keeps_the_choice(tmp_path):
+    x = np.random.default_rng(0).normal(size=(60, 2)).cumsum(axis=0)
+    ica = ContrastiveICA(space="auto", steps=5, batch=16).fit(x)
+    found = ica.selection_
+    assert len(found.table) == 3
+    assert (ica.model_.space, ica.model_.conditional) == (found.space, found.conditional)
+    assert f"chosen: {found.space}" in str(found)
+    json.dumps(found.table)
+    ica.save(tmp_path / "ica.safetensors")
+    assert ContrastiveICA.load(tmp_path / "ica.safetensors").selection_ == found
+    assert not hasattr(ica.set_params(space="box").fit(x), "selection_")
+
+
+@pytest.mark.parametrize(
+    ("steps", "short"), [(3, 3), (300, 300), (1000, 400), (2000, 400), (5000, 1000)]
+)
+def test_candidates_get_a_fifth_of_the_steps_but_not_too_few(steps, short):
+    x = np.random.default_rng(0).normal(size=(60, 2))
+    ica = ContrastiveICA(2, conditional="auto", steps=steps, batch=16)
+    sample, _ = ica._pairs(x, None, None, None, reset=True)
+    ica._shape = (2,)
+    assert ica._short(sample).steps == short
+
+
+def test_a_killed_selection_goes_on(tmp_path, monkeypatch):
+    """Candidates that are done are found again: only the others are trained."""
+    from identica import training
+
+    x = np.random.default_rng(0).normal(size=(60, 2)).cumsum(axis=0)
+    monkeypatch.setattr("identica.estimator.SHORTEST", 2)
+    ica = ContrastiveICA(2, conditional="auto", steps=10, batch=16, folder=tmp_path)
+    calls, forward = 0, training.Contrastive.forward
+
+    def stops(self, pairs):
+        nonlocal calls
+        calls += 1
+        if calls == 4:  # in the second candidate, of two steps each
+            raise KeyboardInterrupt
+        return forward(self, pairs)
+
+    monkeypatch.setattr(training.Contrastive, "forward", stops)
+    with pytest.raises(KeyboardInterrupt):
+        ica.fit(x)
+    calls = 100
+    ica.fit(x)
+    assert calls - 100 == 3 + 10  # what was left of two candidates, and the whole
