@@ -3,5 +3,6 @@
 from identica.baselines.ada_gvae import AdaGVAE
 from identica.baselines.beta_vae import BetaVAE
 from identica.baselines.slow_vae import SlowVAE
+from identica.baselines.vae import NETWORKS, VAE
 
-__all__ = ["AdaGVAE", "BetaVAE", "SlowVAE"]
+__all__ = ["NETWORKS", "VAE", "AdaGVAE", "BetaVAE", "SlowVAE"]

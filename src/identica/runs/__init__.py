@@ -1,1 +1,25 @@
-"""How work is done, resumed and watched: run folders, worker pools, progress. No science in it."""
+"""How work is done, resumed and watched: run folders, worker pools, progress. There is no science in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+
+class Tick(Protocol):
+    """Called with the step of a run and the number of steps, and with what it does between two steps."""
+
+    def __call__(self, step: int, steps: int, doing: str = "", /) -> None: ...
+
+
+class Job(Protocol):
+    """A run to do: its name and configuration, the size of the work, and the work itself."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def config(self) -> Mapping[str, Any]: ...
+    @property
+    def pairs(self) -> int: ...
+    def run(self, folder: Path, tick: Tick, /) -> Mapping[str, Any]: ...

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import NamedTuple, TextIO
 
 from identica._io import is_locked
+from identica.runs import Job
 from identica.runs import folder as runs
 from identica.runs.pool import read_progress
-from identica.studies.study import Job
 
 LOOK, SAY = 0.5, 30.0  # seconds between looks at the folders, and between plain lines
 

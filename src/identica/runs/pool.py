@@ -18,10 +18,10 @@ from typing import Any
 
 from identica._io import is_locked, locked, write_text
 from identica.errors import DamagedError, InputError
+from identica.runs import Job, Tick
 from identica.runs import folder as runs
 from identica.runs.engines import Engine, one_line
 from identica.runs.memory import keep_freed_memory
-from identica.studies.study import Job, Tick
 
 DEATHS = 2  # a run that saw its worker die this often is tried once more, by itself
 TICK = 1.0  # seconds between two words of progress
@@ -115,7 +115,7 @@ def do(job: Job, folder: Path, session: Path, threads: int) -> tuple[str, str | 
 
     def work(folder: Path) -> Any:
         tick(0, 0)
-        return job.work(folder, tick)
+        return job.run(folder, tick)
 
     if not session.exists():
         return job.name, f"{folder.parent} is not shared with {socket.gethostname()}"
@@ -168,7 +168,7 @@ def lead(jobs: Sequence[Job], folder: Path) -> None:
             def work(home: Path, job: Job = job, tick: Tick = tick) -> Any:
                 _begins(True)
                 tick(0, 0)
-                return job.work(home, tick)
+                return job.run(home, tick)
 
             runs.execute(folder / job.name, job.config, work)
             _begins(False)
@@ -180,7 +180,7 @@ def follow(jobs: Sequence[Job], folder: Path) -> None:
     for job in jobs:
         while _begins():
             with suppress(DamagedError):  # the first process sets it aside
-                job.work(folder / job.name, lambda *_: None)
+                job.run(folder / job.name, lambda *_: None)
 
 
 def _begins(yes: bool = False) -> bool:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from identica.studies.catalogue import STUDIES, find, load
+    from identica.studies.published import Published, Row
     from identica.studies.runner import Outcome, report, reproduce
-    from identica.studies.tables import Published, Row
 
 # workers that only wait for something to do need not load torch
 _HOME = {
     **dict.fromkeys(["STUDIES", "find", "load"], "catalogue"),
     **dict.fromkeys(["Outcome", "report", "reproduce"], "runner"),
-    **dict.fromkeys(["Published", "Row"], "tables"),
+    **dict.fromkeys(["Published", "Row"], "published"),
 }
 
 __all__ = ["Outcome", "Published", "Row", "STUDIES", "find", "load", "report", "reproduce"]

@@ -5,20 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from identica._validate import one_of
-from identica.studies.kitti import ROWS as KITTI_ROWS
+from identica.studies import published
 from identica.studies.kitti import KittiTable
-from identica.studies.sprites import (
-    CONTINUOUS_ROWS,
-    DISCRETE_ROWS,
-    DSPRITES_ROWS,
-    DSpritesTable,
-    SpritesTable,
-)
+from identica.studies.sprites import DSpritesTable, SpritesTable
 from identica.studies.study import Study
 from identica.studies.synthetic import SyntheticTable
-from identica.studies.tables import TABLES
 from identica.studies.theorem1 import ROWS, Theorem1
-from identica.studies.threedident import ROWS as IMAGE_ROWS
 from identica.studies.threedident import ThreeDIdentTable
 
 TITLES = {
@@ -30,16 +22,22 @@ TITLES = {
     "workshop-table3": "Workshop version, table 3: sprites in natural motion, discrete factors",
     "workshop-table4": "Workshop version, table 4: sprites in natural motion, continuous factors",
     "workshop-table5": "Workshop version, table 5: real masks in motion (KITTI Masks)",
+    "theorem1": "Theorem 1: the limit of many negatives",
 }
 
+_TABLES: list[tuple[str, type[Study[Any]], list[Any]]] = [
+    ("icml-table1", SyntheticTable, published.ICML_TABLE1),
+    ("icml-table2", SyntheticTable, published.ICML_TABLE2),
+    ("icml-table4", ThreeDIdentTable, published.ICML_TABLE4),
+    ("workshop-table1", SyntheticTable, published.WORKSHOP_TABLE1),
+    ("workshop-table2", DSpritesTable, published.WORKSHOP_TABLE2),
+    ("workshop-table3", SpritesTable, published.WORKSHOP_TABLE3),
+    ("workshop-table4", SpritesTable, published.WORKSHOP_TABLE4),
+    ("workshop-table5", KittiTable, published.WORKSHOP_TABLE5),
+    ("theorem1", Theorem1, ROWS),
+]
 STUDIES: dict[str, Study[Any]] = {
-    **{name: SyntheticTable(name, TITLES[name], rows) for name, rows in TABLES.items()},
-    "icml-table4": ThreeDIdentTable("icml-table4", TITLES["icml-table4"], IMAGE_ROWS),
-    "workshop-table2": DSpritesTable("workshop-table2", TITLES["workshop-table2"], DSPRITES_ROWS),
-    "workshop-table3": SpritesTable("workshop-table3", TITLES["workshop-table3"], DISCRETE_ROWS),
-    "workshop-table4": SpritesTable("workshop-table4", TITLES["workshop-table4"], CONTINUOUS_ROWS),
-    "workshop-table5": KittiTable("workshop-table5", TITLES["workshop-table5"], KITTI_ROWS),
-    "theorem1": Theorem1("theorem1", "Theorem 1: the limit of many negatives", ROWS),
+    name: kind(name, TITLES[name], rows) for name, kind, rows in _TABLES
 }
 
 

@@ -1,154 +1,149 @@
-"""One experiment of a table: a row, a kind (identity, supervised or contrastive) and a seed."""
+"""An experiment: its data, objective, stages and score; how it runs, resumes and is read back."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from functools import lru_cache, partial
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import torch
 from torch import Tensor, nn
 
-from identica.encoders import MLP, ContrastiveModel
-from identica.heads import BoxHead, Head, SphereHead, make_head
-from identica.losses import InfoNCE
-from identica.metrics import linear_r2, mcc
-from identica.mixing import InvertibleMLP
-from identica.process import GenerativeProcess
-from identica.spaces import Box, Sphere
-from identica.studies.presets import Preset
-from identica.studies.study import Tick
-from identica.studies.tables import Row
-from identica.studies.trained import fit, result
-from identica.training import Contrastive, History, Sampler, Supervised
+from identica import checkpoints, distributed
+from identica.errors import DamagedError
+from identica.runs import Tick
+from identica.runs.folder import PARTS, WEIGHTS, run_name
+from identica.training import History, Sampler, Training, train, write_metrics
+from identica.training.devices import moved, placed
 
-HELD_OUT = 16_384
-SOFT = 0.5  # part of the training in which a soft sphere closes in
-WARM = 0.7  # part of the training in which the temperature rises, where it does
-
-_mixing = lru_cache(maxsize=8)(InvertibleMLP)  # finding well-conditioned matrices takes a second
+Encode = Callable[[Tensor], Tensor]
+Scores = dict[str, float]
 
 
-def make_process(row: Row, seed: int) -> GenerativeProcess:
-    """The true process of a row, with its own mixing for each seed."""
-    mixing = _mixing(row.space.dim, seed=seed)
-    return GenerativeProcess(row.space, row.marginal, row.conditional, mixing)
+class Stage(NamedTuple):
+    """One training of an experiment.
 
-
-def make_model(row: Row, preset: Preset, seed: int) -> ContrastiveModel:
-    """The model of a row, untrained."""
-    n = row.space.dim
-    head: Head | None = None
-    if isinstance(row.model_space, Box):
-        head = BoxHead(row.model_space, learnable=True, start=preset.bound, lr=preset.bound_lr)
-    elif isinstance(row.model_space, Sphere) and preset.soften:
-        head = SphereHead(row.model_space, soften=round(SOFT * preset.contrastive.steps))
-    encoder = MLP(n, n, preset.hidden, seed=seed)
-    return ContrastiveModel(row.model_space, row.model, encoder, head=head)
-
-
-def make_loss(row: Row, preset: Preset) -> InfoNCE:
-    """The loss of a row. The anchor counts among its own negatives, as published: off the sphere
-    that fixes the scale of the solution, on it it hardly matters."""
-    anneal = None
-    if preset.tau_start is not None:
-        anneal = preset.tau_start, round(WARM * preset.contrastive.steps)
-    return InfoNCE(
-        row.model,
-        self_negative=True,
-        negatives=preset.negatives,
-        effective_negatives=preset.effective_negatives,
-        positive_in_denominator=preset.positives == 1,
-        symmetric=preset.symmetric,
-        anneal=anneal,
-    )
-
-
-def supervised_network(row: Row, preset: Preset, seed: int) -> nn.Module:
-    """A network of the same size that is told the factors; where the codes of the model live in the
-    factors' own space, so does its output."""
-    n = row.space.dim
-    encoder = MLP(n, n, preset.hidden, seed=seed)
-    if type(row.model_space) is not type(row.space):
-        return encoder
-    return nn.Sequential(encoder, make_head(row.space))
-
-
-def run(
-    row: Row,
-    kind: str,
-    seed: int,
-    preset: Preset,
-    *,
-    out: Path | None = None,
-    progress: str | None = None,
-    tick: Tick | None = None,
-) -> tuple[dict[str, Any], History]:
-    """Train and score one experiment; the result as in result.json, and the history of training.
-
-    `tick(step, steps)` is called before every step.
+    Attributes:
+        objective, sample, training, seed, score: as in `train`.
+        name: of its folder below parts/; empty for an experiment of one stage.
+        recorded: whether its scores belong to the curve of the run.
+        positives: pairs in which each observation of a batch is the anchor.
     """
-    process = make_process(row, seed)
-    # batches come from even seeds, so that the held-out samples are never drawn in training
-    z = process.latents(HELD_OUT, generator=2 * seed + 1)
-    x = process.mixing(z)
 
-    def scores(codes: Tensor) -> dict[str, float]:
-        return {"r2": linear_r2(z, codes), "mcc": mcc(z, codes)}
-
-    if kind == "identity":
-        return {"scores": scores(x), "seconds": 0.0, "pairs": 0, "seed": seed}, History()
     objective: nn.Module
     sample: Sampler
-    if kind == "supervised":
-        model = supervised_network(row, preset, seed)
-        objective, sample, training = Supervised(model), process.labelled, preset.supervised
-    else:
-        model = make_model(row, preset, seed)
-        objective = Contrastive(model, make_loss(row, preset))
-        shared = partial(process.pool, positives=preset.positives)
-        sample = process.sample if preset.positives == 1 else shared
-        training = preset.contrastive
-
-    @torch.no_grad()
-    def score() -> dict[str, float]:
-        return scores(model(x))
-
-    history = fit(
-        objective,
-        sample,
-        training,
-        seed=2 * seed,
-        score=score,
-        out=out,
-        progress=progress,
-        tick=tick,
-    )
-    found = result(score(), history, training, seed)
-    if kind == "contrastive":
-        found["pairs"] *= preset.positives
-    return found, history
+    training: Training
+    seed: int
+    score: Callable[[], Scores]
+    name: str = ""
+    recorded: bool = True
+    positives: int = 1
 
 
-def describe(row: Row, kind: str, seed: int, preset: Preset) -> dict[str, Any]:
-    """Everything that decides the result of an experiment, as plain data for config.json.
+class Context(NamedTuple):
+    """Where a run is: its folder, and how to report what it does between two stages."""
 
-    What does not matter is left out, so that rows with the same process share their identity and
-    supervised runs.
+    folder: Path
+    say: Callable[[str], None] = lambda doing: None
+
+
+Stages = Generator[Stage, Scores, tuple[nn.Module | None, Scores]]
+
+
+class Experiment(ABC):
+    """A run to do. It is plain data, so that it can be sent to another process.
+
+    Its stages are a generator: each `yield` of a `Stage` trains it and gives its last record, and what it
+    returns is the trained objective (None where nothing is trained) with the final scores. Stages that were
+    finished before a run was killed are passed over.
     """
-    config: dict[str, Any] = {
-        "kind": kind,
-        "seed": seed,
-        "space": repr(row.space),
-        "marginal": repr(row.marginal),
-    }
-    if kind == "supervised":
-        config["output"] = repr(row.model_space)
-        config["preset"] = {"hidden": preset.hidden, "supervised": asdict(preset.supervised)}
-    if kind == "contrastive":
-        config["conditional"] = repr(row.conditional)
-        config |= {"model_space": repr(row.model_space), "model": repr(row.model)}
-        config["preset"] = asdict(preset)
-        config["preset"].pop("supervised")
-    return config
+
+    seed: int
+
+    @property
+    @abstractmethod
+    def config(self) -> dict[str, Any]:
+        """Everything that decides the result, as plain data for config.json."""
+
+    @abstractmethod
+    def stages(self, context: Context) -> Stages:
+        """The trainings, in turn."""
+
+    @abstractmethod
+    def objective(self) -> tuple[nn.Module, nn.Module | Encode]:
+        """What is trained, as it is before, and the part of it that gives codes."""
+
+    @property
+    @abstractmethod
+    def trainings(self) -> list[Training]:
+        """The trainings that take time."""
+
+    @cached_property
+    def name(self) -> str:
+        """The name of its run folder; experiments with the same configuration share it."""
+        return run_name(self.config)
+
+    @property
+    def pairs(self) -> int:
+        """The pairs seen in training, from which the remaining time is estimated."""
+        return sum(training.steps * training.batch for training in self.trainings)
+
+    def run(self, folder: Path, tick: Tick = lambda *_: None) -> dict[str, Any]:
+        """Train and score, from wherever an earlier run stopped; the content of result.json."""
+        total = sum(training.steps for training in self.trainings)
+        history, done, seconds, pairs = History(), 0, 0.0, 0
+        stages = self.stages(Context(folder, lambda doing: tick(done, total, doing)))
+        last: Any = None
+        while True:
+            began = time.perf_counter()
+            try:
+                stage = stages.send(last)
+            except StopIteration as end:
+                objective, scores = end.value
+                break
+            seconds += 0.0 if last is None else time.perf_counter() - began
+            with placed(stage.objective) as device:
+                found = train(
+                    stage.objective,
+                    moved(stage.sample, device),
+                    stage.training,
+                    seed=stage.seed,
+                    score=stage.score,
+                    out=folder / PARTS / stage.name if stage.name else folder,
+                    tick=_counted(tick, stage, done, total),
+                )
+            if not found.records:
+                raise DamagedError(f"{folder} holds a checkpoint without the metrics beside it")
+            last = found.last
+            if stage.recorded:
+                history.records += [
+                    r | {"step": done + r["step"], "seconds": seconds + r["seconds"]}
+                    for r in found.records
+                ]
+            done += stage.training.steps
+            seconds += last["seconds"]
+            pairs += stage.training.steps * stage.training.batch * stage.positives
+        if objective is not None and distributed.group()[0] == 0:
+            write_metrics(folder, history)
+            checkpoints.save_weights(folder / WEIGHTS, objective)
+        return {"scores": scores, "seconds": seconds, "pairs": pairs, "seed": self.seed}
+
+    def trained(self, folder: Path) -> tuple[nn.Module, Any]:
+        """The objective of a finished run with its weights, and the part of it that gives codes."""
+        objective, encode = self.objective()
+        checkpoints.load_weights(folder / WEIGHTS, objective.eval())
+        return objective, encode
+
+
+def _counted(tick: Tick, stage: Stage, done: int, total: int) -> Callable[[int, int], None]:
+    """Report the steps of a stage as steps of the whole run; by name where they are not counted."""
+
+    def report(step: int, steps: int) -> None:
+        if done < total:
+            tick(done + step, total)
+        else:
+            tick(total, total, f"{stage.name}, step {step} of {steps}")
+
+    return report

@@ -1,23 +1,31 @@
-"""What studies of images share: the codes of many images, and pictures of what each code means."""
+"""What studies of images share: autoencoders, the codes of many images, and pictures of what codes mean."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import nn
 
-from identica.baselines.vae import VAE
+from identica.baselines import VAE, AdaGVAE, BetaVAE, SlowVAE
+from identica.training.devices import device_of
 
-Encode = Callable[[Tensor], Tensor]
+CODES = 10
+
+# the autoencoders, and the terms of their objectives as published
+VAES: dict[str, type[VAE]] = {"β-VAE": BetaVAE, "SlowVAE": SlowVAE, "Ada-GVAE": AdaGVAE}
+TERMS: dict[str, dict[str, float]] = {
+    "β-VAE": {"beta": 8.0},
+    "SlowVAE": {"beta": 1.0, "gamma": 10.0, "rate": 6.0, "entropy": 0.5},
+    "Ada-GVAE": {"beta": 1.0},
+}
 
 
 @torch.no_grad()
-def codes_of(encode: Encode, images: NDArray[np.uint8]) -> NDArray[np.float64]:
+def codes_of(model: nn.Module, images: NDArray[np.uint8]) -> NDArray[np.float64]:
     """Codes N×n of images N×64×64, a thousand at a time."""
-    parts = [encode(part) for part in torch.from_numpy(images).split(1000)]
+    encode, device = model.codes if isinstance(model, VAE) else model, device_of(model)
+    parts = [encode(part.to(device)).cpu() for part in torch.from_numpy(images).split(1000)]
     return torch.cat(parts).double().numpy()
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def write_study_page(path: Path, study: Study[Any], entries: Sequence[Entry]) -> None:
     """Write report.html of a study from the scores it has so far."""
-    verdicts = [study.verdict(entry.row, entry.target, entry.ours) for entry in entries]
+    verdicts = [study.verdict(entry.target, entry.ours) for entry in entries]
     judged = [verdict.good for verdict in verdicts if verdict.good is not None]
     columns = list(study.cells(study.rows[0]))
     write_page(

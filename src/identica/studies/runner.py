@@ -14,13 +14,14 @@ from identica import distributed
 from identica._io import is_locked, write_json, write_text
 from identica._validate import as_path, instance
 from identica.errors import InputError
+from identica.runs import Job
 from identica.runs import engines as engines
 from identica.runs import folder as runs
 from identica.runs import pool as work
 from identica.runs.monitor import Watch
 from identica.studies import table
 from identica.studies.catalogue import find
-from identica.studies.study import Job, Study, check_seeds
+from identica.studies.study import Study, check_seeds
 
 SEEDS = range(5)
 
@@ -145,7 +146,7 @@ def plan(
     for row in study.select(rows):
         for kind in dict.fromkeys(target.kind for target in study.targets(row)):
             for seed in wanted:
-                job = study.job(row, kind, seed, preset)
+                job = study.experiment(row, kind, seed, preset)
                 if job.name not in planned:
                     state = _state(folder / table.RUNS / job.name, job)
                     planned[job.name] = Planned(job, [], state)

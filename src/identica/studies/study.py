@@ -1,25 +1,24 @@
-"""What a study is: rows beside published figures, and a job for each row, kind and seed."""
+"""What a study is: rows beside published figures, and an experiment for each row, kind and seed."""
 
 from __future__ import annotations
 
+import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 from identica._validate import members
 from identica._validate import seed as check_seed
 from identica.errors import InputError
-from identica.runs.folder import run_name
+from identica.runs import Job
+from identica.runs.folder import METRICS, plain
 
-
-class Tick(Protocol):
-    """Told the step of a run and the number of steps, or what it does where it is not at a step."""
-
-    def __call__(self, step: int, steps: int, doing: str = "", /) -> None: ...
+if TYPE_CHECKING:  # workers that only wait for something to do need not load torch
+    from identica.recipes import Recipe
+    from identica.studies.published import Published
 
 
 SCORES = {  # as tables print them
@@ -34,15 +33,6 @@ SCORES = {  # as tables print them
 }
 
 
-class Figure(Protocol):
-    """A published figure: mean and standard deviation (None if not known) over seeds."""
-
-    @property
-    def mean(self) -> float: ...
-    @property
-    def std(self) -> float | None: ...
-
-
 class Record(Protocol):
     """A row of a study, known by its number."""
 
@@ -54,11 +44,14 @@ R = TypeVar("R", bound=Record)
 
 
 class Target(NamedTuple):
-    """A score of a row: which run it comes from, its name, and what was published of it, if anything."""
+    """A score of a row: which run it comes from, its name, what was published of it, if anything, and
+    where our figure may lie: "below", "within" or "above". Nothing is held against it where `accepted` is
+    empty."""
 
     kind: str
     score: str
-    published: Figure | None
+    published: Published | None
+    accepted: tuple[str, ...] = ("within", "above")
 
 
 class Ours(NamedTuple):
@@ -99,20 +92,6 @@ class Finished(NamedTuple):
     result: dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Job:
-    """A run to do: its configuration, the work, and how many pairs that is (to guess the time)."""
-
-    config: Mapping[str, Any]
-    work: Callable[[Path, Tick], Mapping[str, Any]]
-    pairs: int = 0
-
-    @cached_property
-    def name(self) -> str:
-        """The name of its folder; jobs with the same configuration share it."""
-        return run_name(self.config)
-
-
 class Study(ABC, Generic[R]):
     """A table to reproduce.
 
@@ -142,8 +121,8 @@ class Study(ABC, Generic[R]):
         """The scores of a row."""
 
     @abstractmethod
-    def job(self, row: R, kind: str, seed: int, preset: Any) -> Job:
-        """The run behind a kind of score; `preset` is a name or what the study's presets are."""
+    def experiment(self, row: R, kind: str, seed: int, preset: str | Recipe) -> Job:
+        """The run behind a kind of score."""
 
     @abstractmethod
     def cells(self, row: R) -> dict[str, str]:
@@ -157,9 +136,26 @@ class Study(ABC, Generic[R]):
         """What the page says of a row in full."""
         return ""
 
-    @abstractmethod
-    def verdict(self, row: R, target: Target, ours: Ours) -> Verdict:
+    def tolerance(self, target: Target, ours: Ours) -> float:
+        """How far from the published figure counts as within."""
+        std = None if target.published is None else target.published.std
+        return max(std or 0.0, 0.002)
+
+    def verdict(self, target: Target, ours: Ours) -> Verdict:
         """How our figure compares with the published one."""
+        if target.published is None:
+            return Verdict("–", None)
+        word = compare(ours.mean, target.published.mean, self.tolerance(target, ours))
+        return Verdict(word, word in target.accepted if target.accepted else None)
+
+    def read_back(self, row: R, run: Finished) -> Any:
+        """The experiment of a finished run, from its configuration."""
+        from identica.recipes import from_config
+
+        found = self.experiment(row, run.config["kind"], run.seed, from_config(run.config))
+        if plain(found.config) != run.config:
+            raise InputError(f"{run.folder} is a run of another version")
+        return found
 
     def pictures(self, row: R, runs: Mapping[str, list[Finished]]) -> list[Picture]:
         """Pictures of a row from its finished runs, by kind."""
@@ -186,6 +182,39 @@ class Study(ABC, Generic[R]):
                     f"got {number}"
                 )
         return [known[number] for number in dict.fromkeys(wanted)]
+
+
+def compare(ours: float, published: float, tolerance: float) -> str:
+    """Where our figure lies.
+
+    >>> compare(0.997, 0.9986, 0.002), compare(0.95, 0.9986, 0.002), compare(0.7, 0.5, 0.1)
+    ('within', 'below', 'above')
+    """
+    difference = ours - published
+    if abs(difference) <= tolerance + 1e-9:
+        return "within"
+    return "above" if difference > 0 else "below"
+
+
+def read_metrics(folder: Path) -> list[dict[str, float]]:
+    """The history of a finished run, empty if it is gone or damaged."""
+    with suppress(OSError, ValueError):
+        lines = (folder / METRICS).read_text(encoding="utf-8").splitlines()
+        return [json.loads(line) for line in lines]
+    return []
+
+
+def curves(
+    runs: Sequence[Finished], score: str, *, goal: float | None, on: str = "unseen pairs"
+) -> list[Picture]:
+    """A picture of a score during training, by seed; none where no run has its history left."""
+    from identica.report import plots
+
+    histories = {f"seed {run.seed}": read_metrics(run.folder) for run in runs}
+    if not any(histories.values()):
+        return []
+    figure = plots.training_curve(histories, score, name=SCORES.get(score, score), goal=goal, on=on)
+    return [Picture("Training, by seed", plots.inline(figure, dpi=90))]
 
 
 def numbers(name: str, text: str) -> list[int]:

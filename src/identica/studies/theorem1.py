@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +18,13 @@ from identica._random import as_generator
 from identica._validate import one_of
 from identica.errors import InputError
 from identica.families import Family, Laplace, Normal, Uniform, VonMisesFisher
+from identica.recipes import PRESETS, Recipe
+from identica.runs import Tick
+from identica.runs.folder import run_name
 from identica.spaces import Box, Space, Sphere
-from identica.studies.presets import PRESETS
-from identica.studies.study import Finished, Job, Ours, Picture, Study, Target, Tick, Verdict
-from identica.studies.synthetic import compare, family_name, space_name
-from identica.studies.tables import Published
+from identica.studies.published import Published
+from identica.studies.study import Finished, Ours, Picture, Study, Target
+from identica.studies.synthetic import family_name, space_name
 from identica.theory import vmf_cross_entropy
 
 
@@ -112,31 +114,56 @@ def _gauss(edges: Any) -> tuple[Any, Any]:
     return (low + half * (nodes + 1)).ravel(), (half * weights).ravel()
 
 
-@torch.no_grad()
-def run(row: Limit, seed: int, *, tick: Tick | None = None) -> dict[str, Any]:
-    """Estimate L(M) − log M + log|Z| for all M of a row; the result as in result.json.
+@dataclass(frozen=True)
+class Estimation:
+    """The estimates of L(M) − log M + log|Z| for all M of a row, with a seed. Nothing is trained."""
 
-    In a batch the negatives of a small M are the first ones of the larger M, and each anchor meets
-    many positives: both leave the estimate unbiased and take noise out of it. Batches share nothing,
-    so their spread gives the standard error.
-    """
-    began = time.perf_counter()
-    source, estimate = as_generator(2 * seed), row.estimate
-    curves = []
-    for batch in range(estimate.batches):
-        if tick is not None:
+    row: Limit
+    seed: int
+
+    @property
+    def config(self) -> dict[str, Any]:
+        return {
+            "kind": "theorem1",
+            "seed": self.seed,
+            "space": repr(self.row.space),
+            "marginal": repr(Uniform()),
+            "conditional": repr(self.row.conditional),
+            "estimate": vars(self.row.estimate),
+        }
+
+    @cached_property
+    def name(self) -> str:
+        return run_name(self.config)
+
+    @property
+    def pairs(self) -> int:
+        return self.row.estimate.batches * self.row.estimate.anchors
+
+    @torch.no_grad()
+    def run(self, folder: Path, tick: Tick) -> dict[str, Any]:
+        """Estimate, and return the content of result.json.
+
+        In a batch the negatives of a small M are the first ones of the larger M, and each anchor meets
+        many positives: both leave the estimate unbiased and take noise out of it. Batches share nothing,
+        so their spread gives the standard error.
+        """
+        began = time.perf_counter()
+        source, row, estimate = as_generator(2 * self.seed), self.row, self.row.estimate
+        curves = []
+        for batch in range(estimate.batches):
             tick(batch, estimate.batches)
-        curves.append(_curve(row, source))
-    values = np.array(curves) + row.space.log_volume - np.log(estimate.negatives)
-    errors = values.std(axis=0, ddof=1) / math.sqrt(estimate.batches)
-    names = [score_name(m) for m in estimate.negatives]
-    return {
-        "scores": dict(zip(names, values.mean(axis=0).tolist(), strict=True)),
-        "errors": dict(zip(names, errors.tolist(), strict=True)),
-        "seconds": round(time.perf_counter() - began, 3),
-        "pairs": estimate.batches * estimate.anchors * estimate.positives,
-        "seed": seed,
-    }
+            curves.append(_curve(row, source))
+        values = np.array(curves) + row.space.log_volume - np.log(estimate.negatives)
+        errors = values.std(axis=0, ddof=1) / math.sqrt(estimate.batches)
+        names = [score_name(m) for m in estimate.negatives]
+        return {
+            "scores": dict(zip(names, values.mean(axis=0).tolist(), strict=True)),
+            "errors": dict(zip(names, errors.tolist(), strict=True)),
+            "seconds": round(time.perf_counter() - began, 3),
+            "pairs": estimate.batches * estimate.anchors * estimate.positives,
+            "seed": self.seed,
+        }
 
 
 def _curve(row: Limit, source: torch.Generator) -> list[float]:
@@ -185,22 +212,16 @@ class Theorem1(Study[Limit]):
     within = "no further from the limit than two standard errors"
 
     def targets(self, row: Limit) -> list[Target]:
-        limit = Published(row.cross_entropy, 0.0)
-        return [Target("contrastive", score_name(m), limit) for m in row.estimate.negatives]
+        limit, last = Published(row.cross_entropy, 0.0), row.estimate.negatives[-1]
+        return [  # only the largest M has to be near the limit
+            Target("contrastive", score_name(m), limit, ("within",) if m == last else ())
+            for m in row.estimate.negatives
+        ]
 
-    def job(self, row: Limit, kind: str, seed: int, preset: Any) -> Job:
+    def experiment(self, row: Limit, kind: str, seed: int, preset: str | Recipe) -> Estimation:
         if isinstance(preset, str):
             one_of("preset", preset, PRESETS)  # both are the same: nothing is trained
-        config = {
-            "kind": "theorem1",
-            "seed": seed,
-            "space": repr(row.space),
-            "marginal": repr(Uniform()),
-            "conditional": repr(row.conditional),
-            "estimate": vars(row.estimate),
-        }
-        estimate = row.estimate
-        return Job(config, partial(_work, row, seed), estimate.batches * estimate.anchors)
+        return Estimation(row, seed)
 
     def cells(self, row: Limit) -> dict[str, str]:
         return {
@@ -221,21 +242,17 @@ class Theorem1(Study[Limit]):
             f"{row.cross_entropy:.4f} nats (Theorem 1)."
         )
 
-    def verdict(self, row: Limit, target: Target, ours: Ours) -> Verdict:
-        """Within: two standard errors of the limit. Only the largest M has to be."""
-        word = compare(ours.mean, row.cross_entropy, 2 * ours.error)
-        last = target.score == score_name(row.estimate.negatives[-1])
-        return Verdict(word, word == "within" if last else None)
+    def tolerance(self, target: Target, ours: Ours) -> float:
+        return 2 * ours.error
 
     def pictures(self, row: Limit, runs: Mapping[str, list[Finished]]) -> list[Picture]:
-        negatives = list(row.estimate.negatives)
-        names = {score_name(m) for m in negatives}
-        found = [r for r in runs.get("contrastive", []) if names <= r.result["scores"].keys()]
+        found = runs.get("contrastive", [])
         if not found:
             return []
         from identica.report import plots
         from identica.studies.table import pooled
 
+        negatives = list(row.estimate.negatives)
         ours = [pooled([run.result for run in found], score_name(m)) for m in negatives]
         figure = plots.limit(
             negatives, [o.mean for o in ours], [2 * o.error for o in ours], row.cross_entropy
@@ -250,7 +267,3 @@ class Theorem1(Study[Limit]):
 
     def spread(self, ours: Ours) -> float:
         return ours.error
-
-
-def _work(row: Limit, seed: int, folder: Path, tick: Tick) -> Mapping[str, Any]:
-    return run(row, seed, tick=tick)

@@ -1,0 +1,377 @@
+"""One run on 3DIdent: its images, its network, its stages and its scores."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from identica._io import locked, replacing
+from identica._validate import one_of
+from identica.datasets.root import data_root
+from identica.datasets.threedident import FACTORS
+from identica.datasets.threedident.pairs import (
+    Renderer,
+    Rows,
+    as_images,
+    augmented,
+    labelled,
+    neighbours,
+    rendered,
+)
+from identica.datasets.threedident.storage import LATENTS, ImageSet, load_array
+from identica.datasets.threedident.walks import DRAWS, drawn_rows, positives_among, walks
+from identica.encoders import ContrastiveModel
+from identica.errors import InputError
+from identica.families import Family, Laplace, Normal, Uniform
+from identica.metrics import linear_r2, linear_r2_per_factor, mcc
+from identica.process import GenerativeProcess, Pairs
+from identica.recipes import Recipe, Walking
+from identica.resnet import ResNet18, SmallResNet
+from identica.spaces import Box
+from identica.studies.experiment import Context, Experiment, Scores, Stage, Stages
+from identica.studies.published import ImageRow
+from identica.training import Contrastive, Sampler, Supervised, Training
+from identica.training.devices import placed
+
+BOX = Box(len(FACTORS), low=-1.0, high=1.0)
+NETWORKS: dict[str, Callable[..., nn.Module]] = {"resnet18": ResNet18, "small": SmallResNet}
+Say = Callable[[str], None]
+BATCH = 256  # images encoded at a time
+TRIAL, TRIALS = 12345, 16  # the batches that networks are compared by after their start
+
+
+@dataclass(frozen=True)
+class Images:
+    """Which images: their size, rays per pixel, how many to train on, how many to score on.
+
+    `original` images are not rendered, but read from `3dident/train` and `3dident/test` under
+    IDENTICA_DATA.
+    """
+
+    size: int
+    train: int
+    test: int
+    samples: int = 8
+    original: bool = False
+
+    def seen(self, study: Path, say: Say | None = None) -> ImageSet:
+        """The images that runs are trained on."""
+        if self.original:
+            return ImageSet(original("train"))
+        z = make_process(self).latents(self.train, generator=0, dtype=torch.float64)
+        return rendered(
+            self.home(study) / "train", make_process(self), z, tick=_each(say, "images")
+        )
+
+    def unseen(self, study: Path, say: Say | None = None) -> ImageSet:
+        """The images that runs are scored on."""
+        folder = self.test_folder(study)
+        if self.original:
+            return ImageSet(folder)
+        z = make_process(self).latents(self.test, generator=1, dtype=torch.float64)
+        return rendered(folder, make_process(self), z, tick=_each(say, "images"))
+
+    def home(self, study: Path) -> Path:
+        """Where the images of a study are, for all its runs."""
+        return study / "images" / f"{self.size}px-{self.samples}samples-{self.train}"
+
+    def test_folder(self, study: Path) -> Path:
+        """Where the images are that runs are scored on."""
+        return original("test") if self.original else self.home(study) / f"test-{self.test}"
+
+
+FAST = Images(size=64, train=120_000, test=4096, samples=4)
+
+
+def paper_images() -> Images:
+    """As published: the original images where they are at hand, else as many rendered ones."""
+    if not all(original(part).is_dir() for part in ("train", "test")):
+        return Images(size=224, train=250_000, test=25_000)
+    n, n_test = (len(load_array(original(part) / LATENTS)) for part in ("train", "test"))
+    return Images(size=224, train=n, test=n_test, original=True)
+
+
+def original(part: str) -> Path:
+    """Where the original "train" or "test" images are, for those who have them."""
+    return data_root() / "3dident" / part
+
+
+def make_process(images: Images, conditional: Family | None = None) -> GenerativeProcess:
+    """Uniform latents and the renderer; without a conditional, positives are never drawn from it."""
+    renderer = Renderer(images.size, images.samples)
+    return GenerativeProcess(BOX, Uniform(), conditional or Uniform(), renderer)
+
+
+def _each(say: Say | None, what: str) -> Callable[[int, int], None] | None:
+    return None if say is None else lambda done, total: say(f"{what}, {done} of {total}")
+
+
+# --- the experiment ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ImageExperiment(Experiment):
+    """A row with a seed. Images are rendered into the folder of the study, for all its runs."""
+
+    row: ImageRow
+    seed: int
+    recipe: Recipe
+    images: Images
+
+    @property
+    def kind(self) -> str:
+        return self.row.kind
+
+    @property
+    def walking(self) -> Walking | None:
+        """How it walks, None if it does not: augmented views do not lead from image to image."""
+        has_pairs = self.kind == "contrastive" and self.row.conditional is not None
+        return self.recipe.walking if has_pairs else None
+
+    @property
+    def config(self) -> dict[str, Any]:
+        row, recipe = self.row, self.recipe
+        config: dict[str, Any] = {
+            "kind": row.kind,
+            "seed": self.seed,
+            "data": "3dident",
+            "images": asdict(self.images),
+        }
+        if row.kind == "identity":
+            return config
+        config["network"] = recipe.network
+        if self.walking:
+            config |= {"walking": asdict(self.walking), "draws": DRAWS}
+        else:
+            config["training"] = asdict(recipe.training)
+        if row.kind == "contrastive":
+            config |= {
+                "conditional": "augmentations"
+                if row.conditional is None
+                else repr(row.conditional),
+                "model_space": repr(row.model_space),
+                "model": repr(row.model),
+                "self_negative": recipe.self_negative,
+                "symmetric": recipe.symmetric,
+            }
+        if isinstance(row.model_space, Box):
+            config["bound"] = recipe.bound
+        return config
+
+    @property
+    def trainings(self) -> list[Training]:
+        if self.walking:
+            return self.walking.on_images()
+        return [] if self.kind == "identity" else [self.recipe.training]
+
+    def model(self) -> ContrastiveModel:
+        """The contrastive model, untrained."""
+        row, space = self.row, self.row.model_space
+        assert space is not None
+        assert row.model is not None
+        if isinstance(space, Box) and self.recipe.bound is None:
+            space = Box(space.dim, high=matched_side(row.conditional))
+        network = one_of("network", str(self.recipe.network), NETWORKS)
+        encoder = NETWORKS[network](space.dim, seed=self.seed)
+        return ContrastiveModel(space, row.model, encoder, head=self.recipe.head(space))
+
+    def objective(self) -> tuple[nn.Module, nn.Module]:
+        if self.kind == "supervised":
+            network = one_of("network", str(self.recipe.network), NETWORKS)
+            encoder = NETWORKS[network](len(FACTORS), seed=self.seed)
+            return Supervised(encoder), encoder
+        model, apart = self.model(), self.walking.apart if self.walking else 1
+        return Contrastive(model, self.recipe.loss(model.conditional, apart=apart)), model
+
+    def stages(self, context: Context) -> Stages:
+        study = context.folder.parent.parent
+        test = self.images.unseen(study, context.say)
+        z = test.raw_latents
+        if self.kind == "identity":
+            return None, {"r2": linear_r2(z, small_pixels(test))}
+        objective, model = self.objective()
+        if self.walking:
+            yield from self._walk(self.walking, objective, model, test, study, context.say)
+        else:
+            score, sample = partial(scored, model, test), self.batches(study, context.say)
+            yield Stage(objective, sample, self.recipe.training, 2 * self.seed, score, "main")
+        return objective, scored(model, test)
+
+    def _walk(
+        self,
+        walking: Walking,
+        objective: nn.Module,
+        model: nn.Module,
+        test: ImageSet,
+        study: Path,
+        say: Say,
+    ) -> Stages:
+        """Several starts on narrower pairs, of which one continues; then wide pairs; then the head."""
+        assert isinstance(model, ContrastiveModel)
+        if not isinstance(model.encoder, SmallResNet):
+            raise InputError(
+                'walking must be None unless network is "small": no other has a head apart'
+            )
+        near, seed = self.narrower(walking.narrower), 2 * self.seed
+        sample = near.batches(study, say)
+        started, losses = [], []
+        for i in range(walking.starts):
+            start, network = replace(near, seed=self.seed + 1000 * i).objective()
+            trial = partial(loss_on_trial, start, sample, walking.start.batch)
+            started.append((start, network))
+            stage = Stage(start, sample, walking.start, seed, trial, f"start-{i}", recorded=False)
+            losses.append((yield stage)["loss on trial"])
+        start, network = started[int(np.argmin(losses))]
+        yield Stage(start, sample, walking.narrow, seed, partial(scored, network, test), "narrow")
+
+        assert isinstance(network, ContrastiveModel)
+        model.encoder = network.encoder  # the box of wide pairs has other sides
+        sample, score = self.batches(study, say), partial(scored, model, test)
+        yield Stage(objective, sample, walking.wide, seed, score, "wide")
+        yield self._head(walking, model, test, study, say)
+        return objective, {}
+
+    def _head(
+        self, walking: Walking, model: ContrastiveModel, test: ImageSet, study: Path, say: Say
+    ) -> Stage:
+        """Train the head by itself on the features of each image."""
+        training, network = walking.head, model.encoder.eval()
+        assert isinstance(network, SmallResNet)
+        data = self.images.seen(study)
+        x, x_test = (read(network, network.read, images, say) for images in (data, test))
+        draw = drawn_rows(self.positives(study))
+
+        def sample(size: int, /, *, generator: torch.Generator) -> Pairs:
+            rows, others = draw(size, generator)
+            here, there = x[rows], x[others]
+            return Pairs(here, there, here, there)
+
+        alone = ContrastiveModel(model.space, model.conditional, network.head, head=model.head)
+        # it cools down from its heat in a part of its training
+        heated = replace(self.recipe, tau_start=walking.heat, training=training)
+        loss = heated.loss(model.conditional, warm=walking.cooling)
+
+        @torch.no_grad()
+        def score() -> Scores:
+            return scores(test.raw_latents, alone(x_test).double().numpy())
+
+        return Stage(Contrastive(alone, loss), sample, training, 2 * self.seed + 1, score, "head")
+
+    def batches(self, study: Path, say: Say | None = None) -> Sampler:
+        """What it is trained on."""
+        data = self.images.seen(study, say)
+        if self.kind == "supervised":
+            return labelled(data)
+        if self.row.conditional is None:
+            return augmented(data)
+        if self.walking is None:
+            return neighbours(make_process(self.images, self.row.conditional), data)
+        return walks(data, self.positives(study, say))
+
+    def positives(self, study: Path, say: Say | None = None) -> Rows:
+        """For each image, some that are positives of it, drawn once for all runs."""
+        name = re.sub(r"[^\w.]+", "-", repr(self.row.conditional)).strip("-")
+        path, data = self.images.home(study) / f"{name}.npy", self.images.seen(study, say)
+        with locked(path.with_suffix(".lock")):
+            if not path.exists():
+                process = make_process(self.images, self.row.conditional)
+                tick = _each(say, "pairs of images")
+                found = positives_among(process, data.raw_latents, seed=2, tick=tick)
+                with replacing(path) as temporary, temporary.open("wb") as file:
+                    np.save(file, found, allow_pickle=False)
+        found = load_array(path)
+        if found.ndim != 2 or len(found) != len(data):
+            raise InputError(f"{path} must hold positives of {len(data)} images: delete it")
+        return found
+
+    def narrower(self, by: float) -> ImageExperiment:
+        """The same with pairs nearer to each other."""
+        family = type(self.row.conditional)
+        assert family in (Normal, Laplace)
+        return replace(
+            self, row=replace(self.row, conditional=family(by * scale_of(self.row.conditional)))
+        )
+
+
+def scale_of(conditional: Family | None) -> float:
+    """The scale of a conditional: the standard deviation of a normal one, λ of a Laplace."""
+    if isinstance(conditional, Normal):
+        return conditional.std
+    if isinstance(conditional, Laplace):
+        return conditional.scale
+    raise InputError(f"conditional must be Normal or Laplace, got {conditional!r}")
+
+
+def matched_side(conditional: Family | None) -> float:
+    """The side of a box for which a normal model of precision 1 has the width of the conditional."""
+    scale = scale_of(conditional)
+    return 2 / (scale * 2**0.5) if isinstance(conditional, Normal) else 1 / scale
+
+
+@torch.no_grad()
+def loss_on_trial(objective: nn.Module, sample: Sampler, batch: int) -> Scores:
+    """The loss on batches that are the same for all networks."""
+    source = torch.Generator().manual_seed(TRIAL)
+    found = [objective(sample(batch, generator=source)) for _ in range(TRIALS)]
+    return {"loss on trial": float(torch.stack(found).mean())}
+
+
+# --- codes and scores -------------------------------------------------------------------------------
+
+
+def scored(model: nn.Module, data: ImageSet) -> Scores:
+    """The scores of a model on all images of a data set."""
+    return scores(data.raw_latents, codes_of(model, data))
+
+
+def scores(z: NDArray[np.float64], codes: NDArray[np.float64]) -> Scores:
+    """R² and MCC of codes N×n of factors N×10, and the R² of each factor."""
+    r2 = linear_r2_per_factor(z, codes)
+    by_factor = {r2_of(name): float(value) for name, value in zip(FACTORS, r2, strict=True)}
+    return {"r2": float(r2.mean()), "mcc": mcc(z, codes), **by_factor}
+
+
+def r2_of(factor: str) -> str:
+    """The name of the score that is the R² of one factor."""
+    return f"r2 of {factor}"
+
+
+def codes_of(model: nn.Module, data: ImageSet) -> NDArray[np.float64]:
+    """Codes N×n of all images of a data set."""
+    return read(model, model, data).double().numpy()
+
+
+@torch.no_grad()
+def read(
+    network: nn.Module,
+    apply: Callable[[Tensor], Tensor],
+    data: ImageSet,
+    say: Say | None = None,
+) -> Tensor:
+    """What a network (or a method of it, `apply`) makes of all images of a data set."""
+    parts = []
+    with placed(network) as device:
+        for rows in np.array_split(np.arange(len(data)), -(-len(data) // BATCH)):
+            if say is not None:
+                say(f"reading images, {rows[0]} of {len(data)}")
+            parts.append(apply(as_images(data.images(rows)).to(device)).cpu())
+    return torch.cat(parts)
+
+
+def small_pixels(data: ImageSet, side: int = 16) -> NDArray[np.float64]:
+    """All images shrunk to `side`×`side` means, N×3·side²: what a linear map can be fitted to."""
+    blocks = data.size // min(side, data.size)
+    parts = []
+    for start in range(0, len(data), BATCH):
+        x = as_images(data.images(np.arange(start, min(start + BATCH, len(data))))).float()
+        parts.append(nn.functional.avg_pool2d(x, blocks).flatten(1))
+    return torch.cat(parts).double().numpy()
