@@ -13,12 +13,12 @@ from torch import Tensor, nn
 from identica import theory
 from identica._io import write_json
 from identica._validate import seed as check_seed
-from identica.encoders import MLP, ContrastiveModel
+from identica.encoders import ContrastiveModel
 from identica.families import Uniform, VonMisesFisher
-from identica.losses import InfoNCE
 from identica.metrics import correlation_matrix, linear_r2, mcc, procrustes
 from identica.mixing import InvertibleMLP
 from identica.process import GenerativeProcess, Pairs
+from identica.recipes import DEMO, DEMO_SUPERVISED
 from identica.runs.folder import RESULT, open_run
 from identica.spaces import Sphere
 from identica.training import Contrastive, History, Supervised, Training, train
@@ -30,8 +30,6 @@ PUBLISHED = {
     "supervised": (0.9971, 0.0005),
     "contrastive": (0.9986, 0.0001),
 }
-CONTRASTIVE = Training()
-SUPERVISED = Training(steps=600, score_every=100, checkpoint_every=200)
 HELD_OUT = 8192
 
 
@@ -50,7 +48,7 @@ def demo(out: Path, *, seed: int = 0, progress: bool = True) -> Path:
     """Run the demo into a folder and return the path of its report.
 
     The factors are uniform on S⁹, positives are von Mises–Fisher(10) around them, and the mixing is
-    the paper's. A second call with the same folder and seed goes on where the first stopped.
+    the paper's. A second call with the same folder and seed resumes where the first stopped.
     """
     check_seed("seed", seed)
     config = {
@@ -60,9 +58,8 @@ def demo(out: Path, *, seed: int = 0, progress: bool = True) -> Path:
         "marginal": repr(Uniform()),
         "conditional": repr(VonMisesFisher(10.0)),
         "model": repr(VonMisesFisher(1.0)),
-        "loss": "InfoNCE, symmetric",
-        "contrastive": asdict(CONTRASTIVE),
-        "supervised": asdict(SUPERVISED),
+        "contrastive": asdict(DEMO),
+        "supervised": asdict(DEMO_SUPERVISED),
     }
     open_run(out, config)
     process = GenerativeProcess(
@@ -72,18 +69,30 @@ def demo(out: Path, *, seed: int = 0, progress: bool = True) -> Path:
     held_out = process.sample(HELD_OUT, generator=2 * seed + 1)
 
     rows = [_row("identity", held_out, held_out.x, 0.0)]
-    supervised = ContrastiveModel(Sphere(DIM), VonMisesFisher(1.0), MLP(DIM, DIM, seed=seed))
-    histories, seconds = {}, {}
-    model = ContrastiveModel(Sphere(DIM), VonMisesFisher(1.0), MLP(DIM, DIM, seed=seed + 1))
+    supervised, model = (
+        ContrastiveModel(
+            Sphere(DIM),
+            VonMisesFisher(1.0),
+            recipe.mlp(DIM, DIM, seed=seed + start),
+            head=recipe.head(Sphere(DIM)),
+        )
+        for start, recipe in enumerate((DEMO_SUPERVISED, DEMO))
+    )
     jobs: dict[str, tuple[nn.Module, nn.Module, Training, Path]] = {
-        "supervised": (supervised, Supervised(supervised), SUPERVISED, out / "supervised"),
+        "supervised": (
+            supervised,
+            Supervised(supervised),
+            DEMO_SUPERVISED.training,
+            out / "supervised",
+        ),
         "contrastive": (
             model,
-            Contrastive(model, InfoNCE(model.conditional, symmetric=True)),
-            CONTRASTIVE,
+            Contrastive(model, DEMO.loss(model.conditional)),
+            DEMO.training,
             out,
         ),
     }
+    histories, seconds = {}, {}
     for name, (network, objective, training, folder) in jobs.items():
         history = train(
             objective,
@@ -103,7 +112,7 @@ def demo(out: Path, *, seed: int = 0, progress: bool = True) -> Path:
         "identity": {"r2": rows[0].r2, "mcc": rows[0].mcc},
         "supervised": {"r2": rows[1].r2, "mcc": rows[1].mcc},
         "seconds": seconds["contrastive"],
-        "pairs": CONTRASTIVE.steps * CONTRASTIVE.batch,
+        "pairs": DEMO.training.steps * DEMO.training.batch,
         "seed": seed,
     }
     write_json(out / RESULT, result)
