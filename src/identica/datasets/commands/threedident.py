@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -118,15 +119,14 @@ def _build(args: argparse.Namespace) -> int:
         factors = check_factors([name.strip() for name in args.factors.split(",")])
         z[:, [name not in factors for name in FACTORS]] = 0
         settings["factors"] = sorted(factors)
-    # late enough for an error to stand alone
-    with tqdm(total=n, unit="image", desc=str(args.out), file=sys.stderr, delay=0.5) as bar:
-        first = True
+    with ExitStack() as stack:
+        bar: Any = None
 
         def tick(done: int, _: int) -> None:
-            nonlocal first
-            if first:  # images of an earlier call say nothing of the pace
-                bar.initial = bar.n = bar.last_print_n = done
-                first = False
+            nonlocal bar
+            if bar is None:  # what an earlier call drew says nothing of the pace
+                more = {"unit": "image", "desc": str(args.out), "file": sys.stderr}
+                bar = stack.enter_context(tqdm(total=n, initial=done, **more))
             bar.update(done - bar.n)
 
         build(
