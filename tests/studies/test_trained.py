@@ -176,15 +176,17 @@ def test_trainings_after_the_steps_that_count_are_told_by_name(tmp_path):
 
 @pytest.mark.parametrize(
     "line",
-    ["null", "[]", "3", "{", '{"step": 1}', '{"step": 1, "mcc": "x"}', '{"step": 1, "mcc": null}']
-    + ["[" * 100_000, f'{{"step": 1, "mcc": {"9" * 400}}}'],
+    [
+        *("null", "[]", "3", "{", '{"step": 1}', '{"step": 1, "mcc": "x"}', "[" * 100_000),
+        *('{"step": 1, "mcc": null}', f'{{"step": 1, "mcc": {"9" * 400}}}'),
+    ],
 )
 def test_a_damaged_history_costs_its_curve_alone(line, tmp_path):
     whole = '{"step": 1, "mcc": 0.5}\n'
     for name, text in (("whole", whole), ("damaged", whole + line)):
         (tmp_path / name).mkdir()
         (tmp_path / name / "metrics.jsonl").write_text(text)
-    found = [Finished(0, tmp_path / name, {}, {}) for name in ("whole", "damaged")]
+    found = [Finished(n, tmp_path / name, {}, {}) for n, name in enumerate(("whole", "damaged"))]
     assert trained.read_metrics(tmp_path / "damaged", "step", "mcc") == []
     assert len(trained.curves(found, "mcc", goal=None)) == 1
     assert trained.curves(found[1:], "mcc", goal=None) == []

@@ -125,8 +125,8 @@ def _build(args: argparse.Namespace) -> int:
         def tick(done: int, _: int) -> None:
             nonlocal bar
             if bar is None:  # what an earlier call drew says nothing of the pace
-                more = {"unit": "image", "desc": str(args.out), "file": sys.stderr}
-                bar = stack.enter_context(tqdm(total=n, initial=done, **more))
+                bar = tqdm(total=n, initial=done, unit="image", desc=str(args.out), file=sys.stderr)
+                stack.enter_context(bar)
             bar.update(done - bar.n)
 
         build(
