@@ -247,11 +247,10 @@ def _stoppable() -> Iterator[None]:
     again: list[threading.Timer] = []
 
     def stop(number: int, _: object) -> None:
-        if (
-            number != signal.SIGTERM or number not in received
-        ):  # a second one must not stop the clean-up
-            received.append(number)
-            raise kinds[signal.Signals(number)]
+        if number == signal.SIGTERM and number in received:
+            return  # a second one must not stop the clean-up
+        received.append(number)
+        raise kinds[signal.Signals(number)]
 
     def dropped(what: sys.UnraisableHookArgs) -> None:
         if received and issubclass(what.exc_type, KeyboardInterrupt):
@@ -261,7 +260,12 @@ def _stoppable() -> Iterator[None]:
             hook(what)
 
     hook, sys.unraisablehook = sys.unraisablehook, dropped
-    handlers = {number: signal.signal(number, stop) for number in kinds}
+    before = {number: signal.getsignal(number) for number in kinds}
+    handlers = {
+        n: handler for n, handler in before.items() if handler not in (signal.SIG_IGN, None)
+    }
+    for number in handlers:  # what is ignored, as in the background of a script, stays so
+        signal.signal(number, stop)
     try:
         yield
     except Exception:
