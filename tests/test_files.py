@@ -43,9 +43,12 @@ def test_only_regular_files_are_replaced(tmp_path):
     os.mkfifo(pipe)
     folder.mkdir()
     (tmp_path / "link").symlink_to(pipe)
-    for path in (pipe, folder, tmp_path / "link"):
+    for path in (pipe, tmp_path / "link"):
         with pytest.raises(InputError, match="not a regular file"):
             write_text(path, "text")
+    with pytest.raises(IsADirectoryError) as raised:
+        write_text(folder, "text")
+    assert raised.value.filename == str(folder)
     assert stat.S_ISFIFO(pipe.stat().st_mode)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "link", "pipe"]
 

@@ -18,11 +18,11 @@ from identica.errors import InputError
 def replacing(path: Path) -> Iterator[Path]:
     """A temporary name beside `path` that takes its place when the block ends well.
 
-    A symbolic link stays, and what it points to is replaced. Anything but a regular file is refused.
+    A symbolic link stays, and what it points to is replaced. A device or pipe is refused.
     Errors name `path`, and the temporary file never stays behind.
     """
     target = Path(os.path.realpath(_checked("path", path)))
-    if target.exists() and not target.is_file():
+    if target.exists() and not target.is_file() and not target.is_dir():
         raise InputError(f"{path} cannot be replaced: it is not a regular file")
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:

@@ -106,6 +106,16 @@ def test_no_signal_is_lost_in_a_callback(number, code, monkeypatch, capsys):
     assert capsys.readouterr().err == "identica: stopped; the same command goes on from here\n"
 
 
+def test_signals_that_are_ignored_stay_so(monkeypatch):
+    monkeypatch.setattr("identica.demo.demo", lambda *_, **__: signal.raise_signal(signal.SIGINT))
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as for a script's `identica demo &`
+    try:
+        assert main(["demo"]) == 0
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def test_compiled_code_may_turn_ctrl_c_into_an_error_of_its_own(monkeypatch, capsys):
     def draw(*args, **kwargs):
         try:

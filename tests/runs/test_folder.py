@@ -78,6 +78,8 @@ def test_the_checkpoint_goes_once_there_is_a_result(tmp_path):
         json.dumps({**RESULT, "scores": {}}),
         json.dumps({**RESULT, "scores": {"r2": float("nan")}}),
         json.dumps({**RESULT, "seconds": "long"}),
+        json.dumps({**RESULT, "scores": {"r2": 10**400}}),
+        "[" * 100_000,
         "\udcff",
     ],
 )

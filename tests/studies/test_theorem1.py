@@ -10,7 +10,7 @@ from identica import Box, InputError, InvertibleMLP, Laplace, Normal, Sphere, Un
 from identica.families import GeneralizedNormal, VonMisesFisher, log_mean_exp_cosine
 from identica.process import GenerativeProcess
 from identica.studies import theorem1
-from identica.studies.study import Ours
+from identica.studies.study import Finished, Ours
 from identica.studies.table import pooled
 from identica.studies.theorem1 import ROWS, Estimate, Limit, Theorem1, cross_entropy
 from identica.theory import theorem1_curve
@@ -102,3 +102,12 @@ def test_the_largest_m_alone_is_judged():
     assert study.verdict(row, targets[0], Ours(limit + 0.9, 0, 5, 0.01)) == ("above", None)
     assert study.verdict(row, targets[-1], Ours(limit + 0.019, 0, 5, 0.01)) == ("within", True)
     assert study.verdict(row, targets[-1], Ours(limit + 0.021, 0, 5, 0.01)) == ("above", False)
+
+
+def test_a_run_that_lacks_scores_is_left_out_of_the_picture(tmp_path):
+    study = Theorem1("theorem1", "Theorem 1", ROWS)
+    scores = {target.score: 1.0 for target in study.targets(ROWS[0])}
+    runs = [Finished(0, tmp_path, {}, {"scores": found}) for found in (scores, {"M=10": 1.0})]
+    (picture,) = study.pictures(ROWS[0], {"contrastive": runs})
+    assert "1 seeds" in picture.caption
+    assert study.pictures(ROWS[0], {"contrastive": runs[1:]}) == []

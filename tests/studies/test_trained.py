@@ -13,6 +13,7 @@ from identica import MLP, Box, BoxHead, Contrastive, ContrastiveModel, InfoNCE, 
 from identica.process import Pairs
 from identica.resnet import ResNet18
 from identica.studies import kitti, trained
+from identica.studies.study import Finished
 from identica.training import train
 
 GPU, META = torch.device("cpu:0"), torch.device("meta")
@@ -171,3 +172,21 @@ def test_trainings_after_the_steps_that_count_are_told_by_name(tmp_path):
     assert told[:2] == [(0, 2), (1, 2)]
     assert told[2:] == [(2, 2, f"head, step {step} of 3") for step in range(3)]
     assert [record["step"] for record in course.history.records][-1] == 5
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("null", "[]", "3", "{", '{"step": 1}', '{"step": 1, "mcc": "x"}', "[" * 100_000),
+        *('{"step": 1, "mcc": null}', f'{{"step": 1, "mcc": {"9" * 400}}}'),
+    ],
+)
+def test_a_damaged_history_costs_its_curve_alone(line, tmp_path):
+    whole = '{"step": 1, "mcc": 0.5}\n'
+    for name, text in (("whole", whole), ("damaged", whole + line)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "metrics.jsonl").write_text(text)
+    found = [Finished(n, tmp_path / name, {}, {}) for n, name in enumerate(("whole", "damaged"))]
+    assert trained.read_metrics(tmp_path / "damaged", "step", "mcc") == []
+    assert len(trained.curves(found, "mcc", goal=None)) == 1
+    assert trained.curves(found[1:], "mcc", goal=None) == []

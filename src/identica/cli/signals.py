@@ -48,7 +48,7 @@ def stoppable() -> Iterator[None]:
         number: signal.signal(number, stop)
         for number in KINDS
         # ignored in a job in the background of a shell
-        if signal.getsignal(number) is not signal.SIG_IGN
+        if signal.getsignal(number) not in (signal.SIG_IGN, None)
     }
     try:
         yield

@@ -195,3 +195,28 @@ def test_psnr_by_hand():
     b = a.copy()
     b[1] = 51
     assert psnr(a, b).tolist() == pytest.approx([99.0, 20 * np.log10(5)])
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("--n", 99999999999999999999),
+        ("--n", 3_000_000_000),
+        ("--size", 99999999999999999999),
+        ("--size", 1_000_000),
+        ("--samples", 99999999999999999999),
+        ("--seed", 99999999999999999999),
+    ],
+)
+def test_absurd_numbers_are_one_line_and_nothing_is_written(option, value, tmp_path, capsys):
+    assert run("build", "--n", 2, "--out", tmp_path / "set", option, value) == 2
+    err = capsys.readouterr().err
+    assert err.startswith(f"identica: {option[2:]} must be a whole number of at least")
+    assert len(err.splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_progress_of_a_build_that_is_refused(tmp_path, capsys):
+    (tmp_path / "file").touch()
+    assert run("build", "--n", 2, "--out", tmp_path / "file") == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
