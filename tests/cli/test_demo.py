@@ -38,7 +38,7 @@ def test_the_demo_leaves_a_run_and_a_page(small, tmp_path, capsys):
 def test_the_page_needs_no_other_file_and_tells_all(small, tmp_path):
     page = demo.demo(tmp_path, seed=0, progress=False).read_text()
     assert not re.search(r'(src|href)="(?!data:)', page)
-    for word in ("orthogonal", "Theorem 2", "R² published", "0.9986", "symmetric"):
+    for word in ("rotation or reflection", "Theorem 2", "R² published", "0.9986", "symmetric"):
         assert word in page
     assert "Not guaranteed" not in page
     assert page.count("<img") == 4
