@@ -26,8 +26,8 @@ SECONDS = 240  # a mutant whose tests hang counts as caught
 
 # what users' figures depend on; renderers, pages and pictures are judged by eye
 MUTATED = """
-    _validate _io _samplers spaces families mixing process heads encoders theory recipes checkpoints distributed
-    losses training metrics estimator diagnosis runs
+    _validate _io _samplers spaces families mixing process heads encoders theory recipes checkpoints
+    distributed losses training metrics estimator diagnosis runs
     studies/experiment studies/study studies/table studies/runner studies/synthetic
 """
 SWAPS: dict[type[ast.AST], type[ast.AST]] = {
