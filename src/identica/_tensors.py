@@ -15,9 +15,10 @@ Device = torch.device | str
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
-def floats(name: str, value: Any) -> Tensor:
-    """A tensor of floats with values, unlike those on the meta device."""
-    if not isinstance(value, Tensor) or value.dtype not in FLOATS or value.is_meta:
+def floats(name: str, value: Any, *, meta: bool = False) -> Tensor:
+    """A tensor of floats; with `meta`, it may be one without values, on the meta device."""
+    known = isinstance(value, Tensor) and value.dtype in FLOATS
+    if not known or (value.is_meta and not meta):
         raise InputError(f"{name} must be a tensor of floats, got {kind_of(value)}")
     return value
 

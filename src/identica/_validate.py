@@ -52,7 +52,9 @@ def finite(name: str, value: float) -> float:
 def count(name: str, value: int, at_least: int = 1, at_most: int | None = None) -> int:
     """A whole number of at least `at_least`, and at most `at_most` (or 64 bits)."""
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not whole or not at_least <= value <= (2**63 - 1 if at_most is None else at_most):
+    if at_most is None and whole and value >= 2**63:
+        at_most = 2**63 - 1
+    if not whole or value < at_least or (at_most is not None and value > at_most):
         limit = "" if at_most is None else f" and at most {at_most}"
         raise InputError(
             f"{name} must be a whole number of at least {at_least}{limit}, got {value!r}"

@@ -87,7 +87,7 @@ class Family(ABC):
 
     def similarity(self, a: Tensor, b: Tensor) -> Tensor:
         """log p(b | a) up to a constant, shape … for codes of shape …×n (broadcast)."""
-        alike("b", floats("b", b), "a", floats("a", a))
+        alike("b", floats("b", b, meta=True), "a", floats("a", a, meta=True))
         if self.p is None:
             return self._factor(a) * (a * b).sum(-1)
         return -self._factor(a) * _power(a - b, self.p).sum(-1)
@@ -120,7 +120,10 @@ class Family(ABC):
 
 def _matrices(a: Tensor, b: Tensor) -> None:
     """Raise unless codes are A×n and B×n."""
-    if floats("a", a).ndim != 2 or floats("b", b).ndim != 2 or a.shape[1] != b.shape[1]:
+    if (
+        any(floats(n, x, meta=True).ndim != 2 for n, x in (("a", a), ("b", b)))
+        or a.shape[1] != b.shape[1]
+    ):
         shapes = f"{tuple(a.shape)} and {tuple(b.shape)}"
         raise InputError(f"a and b must have shapes A×n and B×n, got {shapes}")
 

@@ -512,11 +512,11 @@ def test_batches_are_no_larger_than_the_data(data):
 
 
 @pytest.mark.parametrize(
-    ("scale", "offset"), [(1e-300, 0.0), (1.0, 1e13), (1e39, 0.0), (1e300, -1e301), (1e-20, 1e-8)]
+    ("scale", "offset"), [(1e-300, 0.0), (1.0, 1e11), (1e39, 0.0), (1e300, -1e301), (1e-20, 1e-8)]
 )
 def test_units_do_not_matter(data, scale, offset):
     """Up to the rounding of x·scale + offset, by 2⁻⁵³ of the offset."""
-    ica = ContrastiveICA(2, steps=30, batch=100)
+    ica = ContrastiveICA(2, steps=30, batch=100, random_state=0)
     there = clone(ica).fit(*(scale * x + offset for x in data))
     assert there.score(*(scale * x + offset for x in data)) == pytest.approx(
         ica.fit(*data).score(*data), abs=0.1
@@ -577,7 +577,7 @@ def test_parameters_are_checked_in_fit(data, parameters, message):
         ({"X_pos": np.zeros((99, 2))}, "X_pos must have the shape of X"),
         ({"X_pos": np.zeros((100, 2)), "lag": 1}, "lag and groups must not be given"),
         ({"groups": [1, 2]}, "groups must have one entry"),
-        ({"lag": 100}, "at least 2 pairs"),
+        ({"lag": 100}, "lag must be smaller than the number of rows, 100"),
     ],
 )
 def test_arguments_are_checked(fitted, data, arguments, message):

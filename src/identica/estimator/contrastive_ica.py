@@ -144,6 +144,7 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         choices = candidates(
             self.space, self.conditional, n, learn_precision=bool(self.learn_precision)
         )
+        self._training(sample, choices[0][0])  # settings that cannot be leave no folder behind
         folder = None
         if self.folder is not None:
             folder = make_folder("folder", Path(self.folder))

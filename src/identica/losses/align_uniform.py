@@ -64,7 +64,7 @@ class AlignUniform(nn.Module):
 
     def forward(self, h: Tensor, h_pos: Tensor) -> Tensor:
         """The loss (a scalar) of anchors h and positives h_pos, both N×n."""
-        check_codes(floats("h", h), floats("h_pos", h_pos))
+        check_codes(floats("h", h, meta=True), floats("h_pos", h_pos, meta=True))
         if not self.training:
             check_finite(h, h_pos)
         alpha = self._alpha()

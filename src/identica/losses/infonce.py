@@ -147,8 +147,8 @@ class InfoNCE(nn.Module):
         With K positives for each anchor (h_pos of shape N×K×n) it is the mean over them; the
         positive must then stay out of the denominator.
         """
-        floats("h", h)
-        if floats("h_pos", h_pos).ndim not in (2, 3):
+        floats("h", h, meta=True)
+        if floats("h_pos", h_pos, meta=True).ndim not in (2, 3):
             raise InputError(f"h_pos must have shape N×n or N×K×n, got {tuple(h_pos.shape)}")
         if self.anneal is not None and self.training:
             self._warm()
