@@ -56,10 +56,14 @@ def imports(path):
             base = tuple(node.module.split(".")[1:])
             for alias in node.names:
                 inner = (*base, alias.name)
-                yield (inner, None, node.lineno) if inner in MODULES else (
-                    base,
-                    alias.name,
-                    node.lineno,
+                yield (
+                    (inner, None, node.lineno)
+                    if inner in MODULES
+                    else (
+                        base,
+                        alias.name,
+                        node.lineno,
+                    )
                 )
         elif isinstance(node, ast.Import):
             for alias in node.names:
