@@ -1,4 +1,4 @@
-"""One process of a group, see test_distributed.py: python -m helpers.one_of_several gradients|train|tell OUT"""
+"""One process of a group (see test_distributed.py): helpers.one_of_several gradients|train|tell OUT"""
 
 import json
 import os
