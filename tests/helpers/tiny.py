@@ -55,5 +55,7 @@ def study():
 class Quick(SyntheticTable):
     """A table whose presets are all the same short training."""
 
+    steps = 200
+
     def experiment(self, row, kind, seed, preset):
-        return super().experiment(row, kind, seed, recipe(200))
+        return super().experiment(row, kind, seed, recipe(self.steps))
