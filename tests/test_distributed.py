@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from helpers import one_of_several
-from helpers.groups import losses, start
+from helpers.groups import losses, outputs, start
 from identica import InputError
 from identica.distributed import _AllGather, own_part
 from identica.process import Pairs, Pool, Walk
@@ -17,17 +17,6 @@ from identica.process import Pairs, Pool, Walk
 # a gradient off by η changes the step by rate·η/|g|, and hence the loss by rate·η, the share η/|g| of what
 # the step was to change.
 ROUNDING = (128 + 64) * torch.finfo(torch.float32).eps
-
-
-def outputs(group):
-    """What each process of a group prints and says; none outlives the test."""
-    try:
-        # compiling the loss takes minutes on a busy machine
-        return [process.communicate(timeout=600) for process in group]
-    finally:
-        for process in group:
-            with process:
-                process.kill()
 
 
 def finish(group):
@@ -44,7 +33,7 @@ def alone(tmp_path_factory):
 
 
 def test_gradients_of_two_processes_are_those_of_one(tmp_path):
-    finish(start(2, "gradients", tmp_path / "two.pt"))
+    finish(start(2, "one_of_several", "gradients", tmp_path / "two.pt"))
     two, one = torch.load(tmp_path / "two.pt", weights_only=True), one_of_several.gradients(1)
     assert two.keys() == one.keys()
     for name, gradient in one.items():
@@ -56,12 +45,12 @@ def test_gradients_of_two_processes_are_those_of_one(tmp_path):
 
 
 def test_loss_curves_coincide(tmp_path, alone):
-    finish(start(2, "train", tmp_path))
+    finish(start(2, "one_of_several", "train", tmp_path))
     assert losses(tmp_path) == pytest.approx(alone, rel=ROUNDING)
 
 
 def test_a_lost_process_is_named_and_the_run_goes_on(tmp_path, alone):
-    first, second = start(2, "train", tmp_path, PAUSE="0.1")
+    first, second = start(2, "one_of_several", "train", tmp_path, PAUSE="0.1")
     while not (tmp_path / "checkpoint.safetensors").exists() and first.poll() is None:
         time.sleep(0.05)
     second.send_signal(signal.SIGKILL)
@@ -69,12 +58,12 @@ def test_a_lost_process_is_named_and_the_run_goes_on(tmp_path, alone):
     assert first.returncode == 1, said
     assert "LostProcessError: a process of the group was lost at step" in said
     assert "start all of them again" in said
-    finish(start(2, "train", tmp_path))
+    finish(start(2, "one_of_several", "train", tmp_path))
     assert losses(tmp_path) == pytest.approx(alone, rel=ROUNDING)
 
 
 def test_what_the_first_process_makes_or_raises_reaches_all_without_pickle(tmp_path):
-    finish(start(2, "tell", tmp_path / "told"))
+    finish(start(2, "one_of_several", "tell", tmp_path / "told"))
     first, second = [json.loads((tmp_path / f"told{rank}").read_text()) for rank in range(2)]
     values, errors = 2, 4  # of one_of_several.TOLD
     assert first[: values + errors - 1] == [repr(told) for told in one_of_several.TOLD[:-1]]

@@ -2,12 +2,19 @@
 
 import json
 import shutil
+import traceback
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
+import identica
+from helpers import tiny
 from helpers.counting import Count, study
 from identica import cli
+from identica.runs import engines, pool
 from identica.studies import catalogue
+from identica.training import loop
 
 
 @pytest.fixture(autouse=True)
@@ -39,6 +46,38 @@ def test_reproduce_and_report(tmp_path, capsys):
     assert cli.main(["report", "identica-counting"]) == 0
     assert (folder / "table.json").read_text() == table
     assert "<h1>Counting</h1>" in (folder / "report.html").read_text()
+
+
+def test_few_calls_lead_from_the_command_to_the_training(monkeypatch, tmp_path):
+    """The worker is this process, so that one stack shows them all."""
+
+    class Shortest(tiny.Quick):
+        steps = 1
+
+        def pictures(self, row, runs):
+            return []
+
+    @contextmanager
+    def here(*_):
+        yield engines.Engine(lambda: 1, {"backend": "sequential"})
+
+    def make_optimizer(*arguments):
+        frames = traceback.extract_stack()
+        ours = [
+            f.name for f in frames if Path(identica.__file__).parent in Path(f.filename).parents
+        ]
+        chains.append(ours[ours.index("_reproduce") :])
+        return made(*arguments)
+
+    chains, made = [], loop.make_optimizer
+    monkeypatch.setattr(loop, "make_optimizer", make_optimizer)
+    monkeypatch.setattr(engines, "start", here)
+    monkeypatch.setattr(pool, "keep_freed_memory", lambda: False)
+    monkeypatch.setitem(catalogue.STUDIES, "tiny", Shortest("tiny", "Tiny", tiny.ROWS[:1]))
+    assert cli.main(["reproduce", "tiny", "--seeds", "0", "--out", str(tmp_path / "out")]) == 0
+    assert len(chains) == 2  # supervised and contrastive
+    for chain in chains:
+        assert chain == ["_reproduce", "reproduce", "run_all", "do", "run", "train"]
 
 
 def test_a_foreign_result_is_named_set_aside_and_done_again(tmp_path, capsys):

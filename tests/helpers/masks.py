@@ -4,11 +4,13 @@ import numpy as np
 
 from identica import Training
 from identica.datasets import kitti_masks
-from identica.studies import kitti
-from identica.studies.kitti import KittiTable, Settings
+from identica.recipes import Recipe
+from identica.studies.kitti import KittiTable
+from identica.studies.published import WORKSHOP_TABLE5
 
-TINY = Settings(
+TINY = Recipe(
     Training(steps=3, batch=4, lr=1e-3, optimizer="adam", warmup=0, checkpoint_every=2),
+    network="conv",
     bound=3.0,
 )
 
@@ -29,5 +31,5 @@ def boxes(sequences=12, frames=8, seed=0):
 
 
 def study(*numbers):
-    chosen = [kitti.ROWS[n - 1] for n in numbers]
+    chosen = [WORKSHOP_TABLE5[n - 1] for n in numbers]
     return KittiTable("workshop-table5", "KITTI Masks", chosen)

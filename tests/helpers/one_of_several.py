@@ -1,4 +1,4 @@
-"""One process of a group: python one_of_several.py gradients|train|tell OUT. See test_distributed.py."""
+"""One process of a group (see test_distributed.py): helpers.one_of_several gradients|train|tell OUT"""
 
 import json
 import os

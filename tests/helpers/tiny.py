@@ -3,18 +3,22 @@
 import math
 
 from identica.families import Laplace, Normal, Uniform, VonMisesFisher
+from identica.recipes import Recipe
 from identica.spaces import Box, Euclidean, Sphere
-from identica.studies.presets import Preset
-from identica.studies.synthetic import SyntheticTable
-from identica.studies.tables import Published, Row
+from identica.studies.published import Published, Row
+from identica.studies.synthetic import SyntheticExperiment, SyntheticTable
 from identica.training import Training
 
 
-def preset(steps=60, batch=32):
+def recipe(steps=60, batch=32):
     training = Training(
         steps=steps, batch=batch, optimizer="adam", score_every=20, checkpoint_every=5
     )
-    return Preset(hidden=(8,), contrastive=training, supervised=training, bound=3.0)
+    return Recipe(training, network=(8,), bound=3.0)
+
+
+def experiment(row, kind="contrastive", seed=0, steps=60):
+    return SyntheticExperiment(row, kind, seed, recipe(steps))
 
 
 def row(number, space, conditional, model_space, model, score, **more):
@@ -46,3 +50,12 @@ ROWS = [
 
 def study():
     return SyntheticTable("tiny", "A tiny table", ROWS)
+
+
+class Quick(SyntheticTable):
+    """A table whose presets are all the same short training."""
+
+    steps = 200
+
+    def experiment(self, row, kind, seed, preset):
+        return super().experiment(row, kind, seed, recipe(self.steps))

@@ -11,6 +11,11 @@ def alive(pid):
         return False
 
 
+def children(pid):
+    lists = Path(f"/proc/{pid}/task").glob("*/children")
+    return {int(child) for path in lists for child in path.read_text().split()}
+
+
 def wait_for(condition, seconds=300):
     deadline = time.monotonic() + seconds
     while not condition():

@@ -15,33 +15,17 @@ from pathlib import Path
 
 import pytest
 
+from helpers import programs
+from helpers.groups import free_port
 from helpers.waiting import wait_for
 
-ENVIRONMENT = {
-    **os.environ,
-    "PYTHONPATH": os.pathsep.join(sys.path),
-    "PYTHONWARNINGS": "ignore",
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-    "OMP_NUM_THREADS": "1",
+ENVIRONMENT = programs.environment(
+    PYTHONWARNINGS="ignore",
+    RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO="0",
     # the nodes of Ray's cluster know each other by this, made up for the test
-    "RAY_AUTH_MODE": "token",
-    "RAY_AUTH_TOKEN": secrets.token_hex(32),
-}
-# what `identica reproduce` does, with a study of the tests
-SCRIPT = """
-import sys
-from identica import cli
-from identica.studies import catalogue
-from helpers.counting import Count, study
-catalogue.STUDIES["counting"] = study([Count(n, steps=8, pause=0.2) for n in range(1, 5)])
-sys.exit(cli.main(["reproduce", "counting", "--seeds", "1", *sys.argv[1:]]))
-"""
-
-
-def free_port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
+    RAY_AUTH_MODE="token",
+    RAY_AUTH_TOKEN=secrets.token_hex(32),
+)
 
 
 @contextmanager
@@ -134,7 +118,7 @@ def test_a_study_outlives_one_of_two_nodes(engine, tmp_path):
     with CLUSTERS[engine](tmp_path) as (address, victim):
         options = ["--engine", engine, "--address", address, "--out", str(out)]
         study = subprocess.Popen(
-            [sys.executable, "-c", SCRIPT, *options],
+            programs.command("reproduce", "four", "--seeds", "1", *options),
             env=ENVIRONMENT,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -172,7 +156,7 @@ def test_a_cluster_of_our_own(engine, tmp_path):
     """Without an address a cluster is started on this machine."""
     pytest.importorskip("distributed")
     options = ["--engine", engine, "--rows", "1,2", "--workers", "2", "--out", str(tmp_path)]
-    run = [sys.executable, "-c", SCRIPT, *options]
+    run = programs.command("reproduce", "four", "--seeds", "1", *options)
     done = subprocess.run(run, env=ENVIRONMENT, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     assert "2 of 2 runs done" in done.stderr
@@ -197,22 +181,13 @@ def listening(pid):
     }
 
 
-STARTED = """
-import sys
-from identica.studies import engine
-with engine.start(sys.argv[1], 1) as started:
-    print(started.width(), flush=True)
-    sys.stdin.read()
-"""
-
-
 @pytest.mark.parametrize(
     "engine", CLUSTERS
 )  # a quarter of a minute for Ray's, which nothing less shows
 def test_a_cluster_of_our_own_listens_on_loopback_alone(engine):
     pytest.importorskip({"ray": "ray", "dask": "distributed"}[engine])
     with subprocess.Popen(
-        [sys.executable, "-c", STARTED, engine],
+        programs.command("started_engine", engine),
         env=ENVIRONMENT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -2,18 +2,16 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from joblib import cpu_count
 
+from helpers import programs
 from helpers.counting import Count, jobs
-from helpers.waiting import alive, wait_for
+from helpers.waiting import alive, children, wait_for
 from identica import InputError
-from identica.runs import engines as engine
-from identica.runs import pool as work
-
-HERE = Path(__file__).parent
+from identica.runs import engines, pool
 
 
 def results(folder):
@@ -28,8 +26,8 @@ def lines(folder, job, name="counted.log"):
 def test_every_run_is_done_once_with_its_share_of_threads(tmp_path, monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     todo = jobs(Count(1), Count(2), seeds=(0, 1))
-    with engine.start("local", workers=2) as local:
-        assert work.run_all(local, todo, tmp_path) == {}
+    with engines.start("local", workers=2) as local:
+        assert pool.run_all(local, todo, tmp_path) == {}
     assert results(tmp_path) == {job.name: job.config["seed"] / 5 for job in todo}
     for job in todo:
         steps, _, threads = zip(*(line.split() for line in lines(tmp_path, job)), strict=True)
@@ -41,15 +39,15 @@ def test_every_run_is_done_once_with_its_share_of_threads(tmp_path, monkeypatch)
 def test_a_run_has_the_threads_that_the_user_asked_for(tmp_path, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     [job] = jobs(Count(1))
-    with engine.start("local", workers=1) as local:
-        assert work.run_all(local, [job], tmp_path) == {}
+    with engines.start("local", workers=1) as local:
+        assert pool.run_all(local, [job], tmp_path) == {}
     assert {line.split()[2] for line in lines(tmp_path, job)} == {"3"}
 
 
 def test_one_worker_is_not_this_process_and_does_one_run_at_a_time(tmp_path):
     todo = jobs(Count(1, pause=0.05), Count(2, pause=0.05))
-    with engine.start("local", workers=1) as local:
-        assert work.run_all(local, todo, tmp_path) == {}
+    with engines.start("local", workers=1) as local:
+        assert pool.run_all(local, todo, tmp_path) == {}
     pids = {line.split()[1] for job in todo for line in lines(tmp_path, job)}
     assert str(os.getpid()) not in pids
     spans = []
@@ -67,8 +65,8 @@ def test_dead_workers_and_failures_cost_no_other_run(tmp_path):
         Count(1, pause=0.02), Count(2, crashes=1), Count(3, crashes=99), Count(4, fails=True),
         Count(5, pause=0.02), Count(6, pause=0.02),
     )  # fmt: skip
-    with engine.start("local", workers=2) as local:
-        failures = work.run_all(local, todo, tmp_path, said.append)
+    with engines.start("local", workers=2) as local:
+        failures = pool.run_all(local, todo, tmp_path, said.append)
     poison, raising = todo[2].name, todo[3].name
     assert set(failures) == {poison, raising}
     assert failures[raising] == "ArithmeticError: the loss became nan at step 0"
@@ -80,19 +78,10 @@ def test_dead_workers_and_failures_cost_no_other_run(tmp_path):
         assert len({line.split()[0] for line in lines(tmp_path, job)}) == 5
 
 
-SCRIPT = """
-from pathlib import Path
-from helpers.counting import Count, jobs
-from identica.runs import engines as engine, pool as work
-with engine.start("local", workers=2) as local:
-    # the second sleeps through all of it: a worker must not have to say how far it is to notice
-    work.run_all(local, jobs(Count(1, 900, 0.1), Count(2, 1, 900)), Path({out!r}))
-"""
-
-
 def test_workers_end_when_the_study_is_killed(tmp_path):
-    script = SCRIPT.format(here=str(HERE), out=str(tmp_path))
-    process = subprocess.Popen([sys.executable, "-c", script], start_new_session=True)
+    process = subprocess.Popen(
+        programs.command("long_runs", tmp_path), env=programs.environment(), start_new_session=True
+    )
     wait_for(lambda: len(list(tmp_path.glob("*/progress.json"))) == 2)
     pids = children(process.pid)
     assert len(pids) >= 2
@@ -101,25 +90,20 @@ def test_workers_end_when_the_study_is_killed(tmp_path):
     wait_for(lambda: not any(alive(pid) for pid in pids))
     # the next study finds nothing in its way
     assert list(tmp_path.glob(".session-*"))
-    with engine.start("local", workers=2) as local:
-        assert work.run_all(local, jobs(Count(3)), tmp_path) == {}
+    with engines.start("local", workers=2) as local:
+        assert pool.run_all(local, jobs(Count(3)), tmp_path) == {}
     assert not list(tmp_path.glob(".session-*"))
-
-
-def children(pid):
-    lists = Path(f"/proc/{pid}/task").glob("*/children")
-    return {int(child) for path in lists for child in path.read_text().split()}
 
 
 def test_a_folder_that_a_worker_does_not_see_is_named(tmp_path):
     (job,) = jobs(Count(1))
-    name, why = work.do(job, tmp_path / job.name, tmp_path / ".session-x", 1)
+    name, why = pool.do(job, tmp_path / job.name, tmp_path / ".session-x", 1)
     assert name == job.name
     assert f"{tmp_path} is not shared" in why
 
 
 def test_a_run_nobody_waits_for_stops_and_keeps_its_place(tmp_path, monkeypatch):
-    monkeypatch.setattr(work, "TICK", 0.0)
+    monkeypatch.setattr(pool, "TICK", 0.0)
     (job,) = jobs(Count(1, pause=0.01))
     session = tmp_path / ".session-x"
     session.touch()
@@ -132,10 +116,10 @@ def test_a_run_nobody_waits_for_stops_and_keeps_its_place(tmp_path, monkeypatch)
             if step == 2:
                 session.unlink()
 
-        return job.work(folder, once)
+        return job.run(folder, once)
 
-    cut = work.Job(job.config, stopping, 5)
-    _, why = work.do(cut, tmp_path / job.name, session, 1)
+    cut = SimpleNamespace(name=job.name, config=job.config, pairs=5, run=stopping)
+    _, why = pool.do(cut, tmp_path / job.name, session, 1)
     assert "StoppedError" in why
     assert (tmp_path / job.name / "checkpoint.safetensors").read_text() == "3"
     assert not (tmp_path / job.name / "progress.json").exists()
@@ -150,7 +134,7 @@ def test_a_run_nobody_waits_for_stops_and_keeps_its_place(tmp_path, monkeypatch)
     ],
 )
 def test_bad_engines(arguments, message):
-    with pytest.raises(InputError, match=message), engine.start(*arguments):
+    with pytest.raises(InputError, match=message), engines.start(*arguments):
         pass
 
 
@@ -166,11 +150,11 @@ def test_bad_engines(arguments, message):
 def test_an_address_where_nobody_is(name, address, message):
     pytest.importorskip({"ray": "ray", "dask": "distributed"}[name])
     # our own words: the libraries, which would try for minutes, were not asked
-    with pytest.raises(InputError, match=message), engine.start(name, None, address):
+    with pytest.raises(InputError, match=message), engines.start(name, None, address):
         pass
 
 
 def test_a_package_that_is_not_there_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(InputError, match=r"identica\[ray\]"), engine.start("ray"):
+    with pytest.raises(InputError, match=r"identica\[ray\]"), engines.start("ray"):
         pass

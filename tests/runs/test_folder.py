@@ -2,12 +2,12 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from threading import Thread
 
 import pytest
 
+from helpers import programs
 from identica import InputError
 from identica._io import first_free, is_locked
 from identica.errors import DamagedError
@@ -187,6 +187,35 @@ def test_bad_input_of_a_fresh_run_is_not_blamed_on_a_checkpoint(tmp_path):
     assert not (tmp_path / "notes.log").exists()
 
 
+def test_damage_that_no_earlier_attempt_left_is_the_error_of_the_run(tmp_path):
+    work = Work()
+
+    def damaging(folder):
+        (folder / "checkpoint.safetensors").write_text(f"attempt {work.calls}")
+        work(folder)
+        raise DamagedError("the disk is failing")
+
+    with pytest.raises(DamagedError, match="disk is failing"):
+        execute(tmp_path, CONFIG, damaging)
+    assert work.calls == 1
+    assert not list(tmp_path.glob("*.aside-*"))
+    with pytest.raises(DamagedError, match="disk is failing"):
+        execute(tmp_path, CONFIG, damaging)
+    assert work.calls == 3  # once more without the checkpoint of the first
+    assert (tmp_path / "checkpoint.safetensors.aside-1").read_text() == "attempt 1"
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"scores": {"r2": float("nan")}}, {"scores": {}}, {"seed": 4}, {"pairs": None}]
+)
+def test_a_result_that_could_not_be_read_again_is_an_error(tmp_path, wrong):
+    work = Work({**RESULT, **wrong})
+    with pytest.raises(ArithmeticError, match="no finite scores, or another seed"):
+        execute(tmp_path, CONFIG, work)
+    assert work.calls == 1
+    assert not (tmp_path / "result.json").exists()
+
+
 def test_the_first_that_is_free_is_held_and_waited_for(tmp_path):
     paths, given = [tmp_path / "a", tmp_path / "b"], []
 
@@ -214,24 +243,13 @@ def test_set_aside_never_overwrites(tmp_path):
     assert (tmp_path / "result.json.aside-2").read_text() == "two"
 
 
-SCRIPT = """
-import sys, time
-from pathlib import Path
-from identica.runs import execute
-
-def work(folder):
-    with (folder / "began.log").open("a") as log:
-        log.write("x")
-    time.sleep(float(sys.argv[2]))
-    return {"scores": {"r2": 0.5}, "seconds": 0.0, "pairs": 0, "seed": 0}
-
-print(execute(Path(sys.argv[1]), {"kind": "slow", "seed": 0}, work)["scores"]["r2"])
-"""
-
-
 def begin(folder, seconds):
-    command = [sys.executable, "-c", SCRIPT, str(folder), str(seconds)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        programs.command("slow_run", folder, seconds),
+        env=programs.environment(),
+        stdout=subprocess.PIPE,
+        text=True,
+    )
 
 
 def test_two_processes_never_work_on_the_same_run(tmp_path):

@@ -6,52 +6,24 @@ import random
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
-import tiny
-from counting import Count
-from counting import study as counting
-from test_engine import alive, children, wait_for
 
+from helpers import programs, tiny
+from helpers.counting import Count
+from helpers.counting import study as counting
+from helpers.waiting import alive, children, wait_for
 from identica import cli
-from identica.studies import catalogue, experiment, table
-
-COMMAND = """
-import signal, sys
-signal.signal(signal.SIGINT, signal.default_int_handler)
-from helpers import counting, tiny
-from identica import cli
-from identica.studies import catalogue, presets
-catalogue.STUDIES["tiny"] = tiny.study()
-catalogue.STUDIES["counting"] = counting.study([counting.Count(1, 900, 0.1)])
-presets.choose = lambda name, row: tiny.preset(200)
-sys.exit(cli.main(["reproduce", *sys.argv[1:]]))
-"""
-# the same without the page, so without torch: it starts in no time
-BARE = """
-import sys
-from pathlib import Path
-from helpers.counting import Count, study
-from identica.runs import engines as engine, pool as work
-from identica.studies import table
-rows = [Count(n, steps=60, pause=0.01) for n in range(1, 7)]
-out, counted = Path(sys.argv[1]), study(rows)
-jobs = {(row.row, "contrastive", 3): counted.job(row, "contrastive", 3, None) for row in rows}
-table.register(out, counted, {use: job.name for use, job in jobs.items()})
-with engine.start("local", 2) as local:
-    failures = work.run_all(local, list(jobs.values()), (out / "runs").resolve())
-    assert not failures, failures
-"""
+from identica.studies import catalogue, table
 
 
-def begin(script, *arguments):
+def begin(module, *arguments):
     return subprocess.Popen(
-        [sys.executable, "-c", script, *map(str, arguments)],
-        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)},
+        programs.command(module, *arguments),
+        env=programs.environment(),
         start_new_session=True,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -83,11 +55,11 @@ def tidy_up(pid):
         shutil.rmtree(path)
 
 
-def kill_again_and_again(times, moments, out, script, *arguments):
+def kill_again_and_again(times, moments, out, module, *arguments):
     """Kill the whole study at random moments of its work; nothing finished may be touched."""
     results = {}
     for _ in range(times):
-        study, seen = begin(script, *arguments), kept(out)
+        study, seen = begin(module, *arguments), kept(out)
         for _ in range(moments.randint(1, 6)):
             wait_for(lambda seen=seen: kept(out) - seen or study.poll() is not None)  # noqa: B023
             seen |= kept(out)
@@ -98,7 +70,7 @@ def kill_again_and_again(times, moments, out, script, *arguments):
         assert study.returncode == -signal.SIGKILL, told  # it was not done by then
         assert results.items() <= finished(out).items()
         results = finished(out)
-    study = begin(script, *arguments)
+    study = begin(module, *arguments)
     _, told = study.communicate(timeout=600)
     assert study.returncode == 0, told
     assert results.items() <= finished(out).items()
@@ -107,7 +79,7 @@ def kill_again_and_again(times, moments, out, script, *arguments):
 
 
 def test_nothing_is_lost_and_nothing_done_twice(tmp_path):
-    kill_again_and_again(5, random.Random(1), tmp_path, BARE, tmp_path)
+    kill_again_and_again(5, random.Random(1), tmp_path, "six_runs", tmp_path)
     study = counting([Count(n, steps=60) for n in range(1, 7)])
     records = table.records(study, table.collect(tmp_path, study))
     assert [(r["row"], r["ours"]["mean"]) for r in records] == [(n, 3 / 60) for n in range(1, 7)]
@@ -119,13 +91,14 @@ def test_nothing_is_lost_and_nothing_done_twice(tmp_path):
 
 def test_real_training_ends_with_the_same_table(tmp_path):
     options = ["tiny", "--rows", "1,3", "--seeds", "2", "--out", tmp_path]
-    kill_again_and_again(2, random.Random(2), tmp_path, COMMAND, *options)
+    kill_again_and_again(2, random.Random(2), tmp_path, "reproduce", *options)
     assert len(finished(tmp_path)) == 6
-    undisturbed = [
-        (row.row, kind, experiment.run(row, kind, 2, tiny.preset(200))[0]["scores"][row.score])
-        for row in (tiny.ROWS[0], tiny.ROWS[2])
-        for kind in ("identity", "supervised", "contrastive")
-    ]
+    undisturbed = []
+    for row in (tiny.ROWS[0], tiny.ROWS[2]):
+        for kind in ("identity", "supervised", "contrastive"):
+            alone = tmp_path / "alone" / f"{row.row}-{kind}"
+            result = tiny.experiment(row, kind, seed=2, steps=200).run(alone)
+            undisturbed.append((row.row, kind, result["scores"][row.score]))
     found = json.loads((tmp_path / "table.json").read_text())
     assert [(r["row"], r["kind"], r["ours"]["mean"]) for r in found] == undisturbed
     for path in tmp_path.glob("runs/*/metrics.jsonl"):
@@ -148,7 +121,7 @@ STOPPED = "identica: stopped; the same command goes on from here"
 @pytest.mark.parametrize("everybody", [True, False], ids=["the terminal", "the study"])
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_stopped_study_ends_cleanly_and_says_how_to_go_on(tmp_path, number, code, everybody):
-    study = begin(COMMAND, "counting", "--seeds", "0,1", "--workers", "2", "--out", tmp_path)
+    study = begin("reproduce", "endless", "--seeds", "0,1", "--workers", "2", "--out", tmp_path)
     wait_for(lambda: len(kept(tmp_path)) == 2)
     processes = children(study.pid)
     assert shared(study.pid)

@@ -5,24 +5,16 @@ import sys
 
 import pytest
 
-COUNT = """
-import resource, sys
-import numpy as np
-from identica.runs.memory import keep_freed_memory
-
-if sys.argv[1] == "keep" and not keep_freed_memory():
-    sys.exit("no glibc")
-for _ in range(3):
-    np.ones(8_000_000)
-before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-for _ in range(20):
-    np.ones(8_000_000)
-print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
-"""
+from helpers import programs
 
 
 def faults(how):
-    ran = subprocess.run([sys.executable, "-c", COUNT, how], capture_output=True, text=True)
+    ran = subprocess.run(
+        programs.command("page_faults", how),
+        env=programs.environment(),
+        capture_output=True,
+        text=True,
+    )
     if "no glibc" in ran.stderr:
         pytest.skip("no glibc here")
     assert ran.returncode == 0, ran.stderr

@@ -17,7 +17,7 @@ class Terminal(io.StringIO):
 @pytest.fixture
 def jobs():
     table = study([Count(1, steps=10), Count(2, steps=10), Count(3, steps=10)])
-    return [table.job(row, "contrastive", 0, None) for row in table.rows]
+    return [table.experiment(row, "contrastive", 0, "fast") for row in table.rows]
 
 
 def labels(jobs):

@@ -5,9 +5,9 @@ import pytest
 from helpers import tiny
 from identica import InputError, checkpoints
 from identica.runs import folder as runs
-from identica.studies import experiment
 
-ROW, PRESET = tiny.ROWS[0], tiny.preset(20)
+EXPERIMENT = tiny.experiment(tiny.ROWS[0], steps=20)
+CONFIG = EXPERIMENT.config
 
 
 class StopError(Exception):
@@ -19,7 +19,7 @@ def work(stop=None):
         if step == stop:
             raise StopError
 
-    return lambda out: experiment.run(ROW, "contrastive", 0, PRESET, out=out, tick=tick)[0]
+    return lambda out: EXPERIMENT.run(out, tick)
 
 
 def truncate(data):
@@ -44,33 +44,30 @@ def fewer_lines(data):
     ],
 )
 def test_damage_costs_time_but_nothing_else(tmp_path, name, damage):
-    config = experiment.describe(ROW, "contrastive", 0, PRESET)
     with pytest.raises(StopError):
-        runs.execute(tmp_path, config, work(stop=17))
+        runs.execute(tmp_path, CONFIG, work(stop=17))
     (tmp_path / "metrics.jsonl").write_bytes(b'{"step": 15, "loss": 1.0}\n')  # it is at step 15
     whole = (tmp_path / name).read_bytes()
     (tmp_path / name).write_bytes(damage(whole))
-    result = runs.execute(tmp_path, config, work())
+    result = runs.execute(tmp_path, CONFIG, work())
     assert (tmp_path / f"{name}.aside-1").read_bytes() == damage(whole)
     assert name in (tmp_path / "notes.log").read_text()
-    undisturbed = experiment.run(ROW, "contrastive", 0, PRESET)[0]
-    assert result["scores"] == undisturbed["scores"]
+    assert result["scores"] == EXPERIMENT.run(tmp_path / "undisturbed")["scores"]
     assert (tmp_path / "model.safetensors").exists()
     assert not (tmp_path / "checkpoint.safetensors").exists()
 
 
 def test_a_checkpoint_without_its_metrics_is_not_trusted(tmp_path):
     """It stands at the last step, so nothing would be recorded of the whole training."""
-    config = experiment.describe(ROW, "contrastive", 0, PRESET)
 
     def killed_at_the_end(out):
-        experiment.run(ROW, "contrastive", 0, PRESET, out=out)
+        EXPERIMENT.run(out)
         raise StopError
 
     with pytest.raises(StopError):
-        runs.execute(tmp_path, config, killed_at_the_end)
+        runs.execute(tmp_path, CONFIG, killed_at_the_end)
     (tmp_path / "metrics.jsonl").unlink()
-    result = runs.execute(tmp_path, config, work())
+    result = runs.execute(tmp_path, CONFIG, work())
     assert "without the metrics" in (tmp_path / "notes.log").read_text()
     assert len((tmp_path / "metrics.jsonl").read_text().splitlines()) == 1
     assert result["seed"] == 0
@@ -78,7 +75,6 @@ def test_a_checkpoint_without_its_metrics_is_not_trusted(tmp_path):
 
 def test_what_is_wrong_with_the_data_is_not_held_against_the_checkpoint(tmp_path):
     """Once the data is mended, the run goes on from where it was, to the same score."""
-    config = experiment.describe(ROW, "contrastive", 0, PRESET)
     seen = []
 
     def read(out, torn):
@@ -87,13 +83,13 @@ def test_what_is_wrong_with_the_data_is_not_held_against_the_checkpoint(tmp_path
             if step == torn:
                 raise InputError("an image is cut short")
 
-        return experiment.run(ROW, "contrastive", 0, PRESET, out=out, tick=tick)[0]
+        return EXPERIMENT.run(out, tick)
 
     with pytest.raises(InputError, match="cut short"):
-        runs.execute(tmp_path, config, lambda out: read(out, torn=17))
+        runs.execute(tmp_path, CONFIG, lambda out: read(out, torn=17))
     assert checkpoints.load(tmp_path / "checkpoint.safetensors")["step"] == 15
-    result = runs.execute(tmp_path, config, lambda out: read(out, torn=None))
+    result = runs.execute(tmp_path, CONFIG, lambda out: read(out, torn=None))
     assert seen == [*range(18), *range(15, 20)]
-    assert result["scores"] == experiment.run(ROW, "contrastive", 0, PRESET)[0]["scores"]
+    assert result["scores"] == EXPERIMENT.run(tmp_path / "undisturbed")["scores"]
     assert not (tmp_path / "notes.log").exists()
     assert not list(tmp_path.glob("*.aside-*"))

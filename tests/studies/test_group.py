@@ -1,17 +1,15 @@
 """`identica reproduce` under torchrun: two processes do one run after the other, together."""
 
 import json
-import socket
 
 import pytest
 import torch
 
-from helpers.groups import losses, start
+from helpers.groups import free_port, losses, outputs, start
 from helpers.masks import TINY, boxes, study
 from identica import InputError
-from identica.studies import kitti, reproduce
+from identica.studies import reproduce
 from identica.studies.runner import plan
-from test_distributed import losses, outputs, start
 
 # The gradient of a filter of the first layer sums over eight images at 32×32 places. As in
 # test_distributed.py, sums of n float32 terms that are added in another order agree within n·ε of the
@@ -20,42 +18,6 @@ ROUNDING = 8 * 32 * 32 * torch.finfo(torch.float32).eps
 # Codes that agree this well may swap ranks where frames are nearly tied. Neighbours among N frames that do
 # change a Spearman correlation by 12/N² at most; of 96, ten are allowed to.
 SWAPS = 10 * 12 / 96**2
-
-# the command twice, first with data that cannot be read at the third step; how both ended, and how many
-# batches each training of a run drew (one process for both commands: most of the time goes into imports)
-SCRIPT = """
-import json, os, sys
-from pathlib import Path
-from identica import InputError, Training, cli
-from identica.studies import catalogue, kitti
-from identica.studies.kitti import Settings
-
-class Masks(kitti.KittiTable):
-    def pictures(self, row, runs):
-        return []
-
-def counted(data, max_lag):
-    draw, number = sampler(data, max_lag), len(drawn)
-    drawn.append(0)
-
-    def sample(size, /, *, generator):
-        if len(codes) == 0 and drawn[number] == 2:
-            raise InputError("an image is cut short")
-        drawn[number] += 1
-        return draw(size, generator=generator)
-
-    return sample
-
-out, settings, port = sys.argv[1:]
-catalogue.STUDIES["masks"] = Masks("masks", "Masks", [kitti.ROWS[2], kitti.ROWS[6]])
-kitti.choose = lambda preset, row: eval(settings)
-sampler, kitti.sampler = kitti.sampler, counted
-codes, drawn = [], []
-for _ in range(2):
-    codes.append(cli.main(["reproduce", "masks", "--seeds", "0", "--out", out]))
-    os.environ["MASTER_PORT"] = port
-Path(out + os.environ["RANK"]).write_text(json.dumps([codes, drawn]))
-"""
 
 
 def test_two_processes_make_one_table_and_go_on(tmp_path, monkeypatch):
@@ -67,11 +29,7 @@ def test_two_processes_make_one_table_and_go_on(tmp_path, monkeypatch):
     first, second = [out / "runs" / item.job.name for item in planned]
     second.mkdir(parents=True)
     (second / "checkpoint.safetensors").write_text("torn")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    group = start(2, out, repr(TINY), port, script=("-c", SCRIPT))
-    (table, _), (nothing, said) = outputs(group)
+    (table, _), (nothing, said) = outputs(start(2, "masks_in_a_group", out, free_port()))
 
     # Data that cannot be read ends both, and keeps the checkpoint, from which they go on. A damaged one is
     # set aside, and both begin anew. Whoever finds a checkpoint draws the first batch once more, to see
@@ -89,7 +47,7 @@ def test_two_processes_make_one_table_and_go_on(tmp_path, monkeypatch):
     assert nothing == ""
     records = json.loads((out / "table.json").read_text())
     for folder, row, record in zip((first, second), chosen.rows, records, strict=True):
-        alone = kitti.run(row, 0, TINY, out=tmp_path / f"alone-{row.row}")
+        alone = chosen.experiment(row, row.kind, 0, TINY).run(tmp_path / f"alone-{row.row}")
         expected = losses(tmp_path / f"alone-{row.row}")
         assert losses(folder) == pytest.approx(expected, abs=ROUNDING)
         assert record["ours"]["mean"] == pytest.approx(alone["scores"]["mcc"], abs=SWAPS)

@@ -1,6 +1,7 @@
 """The study of KITTI Masks on a small data set of the same kind: boxes that mostly stand still."""
 
 import json
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -9,14 +10,17 @@ import torch
 from scipy.stats import spearmanr
 
 from helpers.masks import TINY, boxes, study
-from identica import Box, InputError, Training, train
+from identica import Box, InputError, Training, recipes, train
 from identica.baselines import BetaVAE, SlowVAE
 from identica.cli import main
 from identica.datasets import kitti_masks
 from identica.losses import AlignUniform, InfoNCE
+from identica.recipes import Recipe
 from identica.runs import folder as runs
 from identica.studies import find, kitti, report, reproduce, table
-from identica.studies.kitti import PAPER, Settings, walks
+from identica.studies.images import codes_of, walks
+from identica.studies.kitti import KittiExperiment
+from identica.studies.published import WORKSHOP_TABLE5
 from identica.studies.runner import plan
 from identica.studies.study import Ours
 from identica.studies.table import collect
@@ -52,11 +56,16 @@ def test_the_rows_are_the_published_ones():
 
 
 def test_every_row_builds_its_own_objective():
-    built = {row.row: kitti.make_objective(row, PAPER, 0)[0] for row in kitti.ROWS}
+    chosen = find("workshop-table5")
+
+    def made(row, preset):
+        return chosen.experiment(row, row.kind, 0, preset)
+
+    built = {row.row: made(row, "paper").objective()[0] for row in chosen.rows}
     assert isinstance(built[1], BetaVAE)
     assert isinstance(built[2], SlowVAE)
     assert (built[1].beta, built[2].gamma, built[2].rate) == (8, 10, 6)
-    for row in kitti.ROWS:
+    for row in chosen.rows:
         if row.kind == "contrastive":
             loss = built[row.row].loss
             assert loss.self_negative
@@ -66,14 +75,13 @@ def test_every_row_builds_its_own_objective():
             assert float(loss.conditional.similarity(a, b)) == pytest.approx(-10 * 2**row.p)
             codes = built[row.row].model(torch.zeros(2, 64, 64))
             assert not isinstance(row.space, Box) or bool(((codes >= 0) & (codes <= 1)).all())
-    job = study(5).job(kitti.ROWS[4], "contrastive", 0, "paper")
-    assert job.pairs == 300_000 * 32
+    assert made(chosen.rows[4], "paper").pairs == 300_000 * 32
     for lag in (1, 5):  # whatever is compared is trained alike
-        alike = [r for r in kitti.ROWS if r.kind == "contrastive" and r.max_lag == lag]
-        assert len({kitti.choose("fast", row) for row in alike}) == 1
-        assert {kitti.choose("paper", row) for row in alike} == {PAPER}
+        alike = [r for r in chosen.rows if r.kind == "contrastive" and r.max_lag == lag]
+        assert len({made(row, "fast").recipe for row in alike}) == 1
+        assert {made(row, "paper").recipe for row in alike} == {recipes.PAPER_IMAGES}
     with pytest.raises(InputError, match="preset must be one of fast, paper"):
-        study(5).job(kitti.ROWS[4], "contrastive", 0, "slow")
+        made(chosen.rows[4], "slow")
 
 
 def test_batches_are_pairs_of_the_data(data):
@@ -103,14 +111,8 @@ def finished(tmp_path, chosen, seeds=(0,)):
     """Runs of a study, done here and now, in a study folder."""
     names = {}
     for item in plan(chosen, tmp_path, seeds=seeds, preset=TINY):
-        ((row, _, seed),) = item.uses
         names[item.uses[0]] = item.job.name
-        record = next(r for r in chosen.rows if r.row == row)
-        runs.execute(
-            tmp_path / "runs" / item.job.name,
-            item.job.config,
-            lambda out, a=(record, seed): kitti.run(*a, TINY, out=out),
-        )
+        runs.execute(tmp_path / "runs" / item.job.name, item.job.config, item.job.run)
     table.register(tmp_path, chosen, names)
     return tmp_path
 
@@ -139,7 +141,9 @@ def test_a_table_where_figures_are_missing(data, tmp_path):
 
     # the score is that of the frames and codes of the run, by scipy and all assignments
     for entry in collect(folder, chosen):
-        _, frames, codes = kitti.recovered(entry.row, entry.runs[0])
+        experiment = chosen.read_back(entry.row, entry.runs[0])
+        frames = experiment.scored(data)
+        codes = codes_of(experiment.trained(entry.runs[0].folder)[1], data.frames(frames))
         assert sorted(frames) == list(range(len(data)))
         correlation = np.array(
             [[abs(spearmanr(z, h).statistic) for h in codes.T] for z in data.latents[frames].T]
@@ -159,8 +163,8 @@ def test_a_table_where_figures_are_missing(data, tmp_path):
 
 
 def test_a_run_that_was_stopped_comes_to_the_same_score(data, tmp_path):
-    row = kitti.ROWS[8]
-    whole = kitti.run(row, 3, TINY, out=tmp_path / "whole")
+    experiment = KittiExperiment(WORKSHOP_TABLE5[8], 3, TINY)
+    whole = experiment.run(tmp_path / "whole")
 
     def stop(step, steps):
         assert steps == 3
@@ -168,13 +172,14 @@ def test_a_run_that_was_stopped_comes_to_the_same_score(data, tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        kitti.run(row, 3, TINY, out=tmp_path / "stopped", tick=stop)
+        experiment.run(tmp_path / "stopped", stop)
     told = []
-    again = kitti.run(row, 3, TINY, out=tmp_path / "stopped", tick=lambda *at: told.append(at))
+    again = experiment.run(tmp_path / "stopped", lambda *at: told.append(at))
     assert told == [(2, 3)]
     assert again["scores"] == whole["scores"]
     assert (whole["pairs"], whole["seed"]) == (12, 3)
-    assert kitti.run(row, 4, TINY)["scores"] != whole["scores"]
+    other = replace(experiment, seed=4).run(tmp_path / "other")
+    assert other["scores"] != whole["scores"]
 
 
 def test_the_whole_way_by_workers(data, tmp_path):
@@ -209,10 +214,9 @@ def test_without_the_data_there_is_one_clear_error(tmp_path, monkeypatch, capsys
     ],
 )
 def test_verdicts(row, ours, word, good):
-    record = kitti.ROWS[row - 1]
     chosen = study(row)
-    (target,) = chosen.targets(record)
-    assert chosen.verdict(record, target, Ours(ours, 0.0, 5, 0.0)) == (word, good)
+    (target,) = chosen.targets(chosen.rows[0])
+    assert chosen.verdict(target, Ours(ours, 0.0, 5, 0.0)) == (word, good)
 
 
 def test_walks_move_one_code_and_keep_the_rest():
@@ -236,8 +240,8 @@ def test_a_contrastive_row_learns_on_real_masks(real_masks):
     training = Training(
         steps=40, batch=16, lr=2e-3, optimizer="adam", warmup=5, decay=0, score_every=1
     )
-    row = kitti.ROWS[11]
-    objective, _ = kitti.make_objective(row, Settings(training), 0)
+    row = WORKSHOP_TABLE5[11]
+    objective, _ = KittiExperiment(row, 0, Recipe(training, network="conv")).objective()
     sample = kitti.sampler(real_masks, row.max_lag)
     losses = [r["loss"] for r in train(objective, sample, training).records]
     assert np.mean(losses[-8:]) < np.mean(losses[:8]) - 0.5

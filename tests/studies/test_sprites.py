@@ -14,30 +14,35 @@ from scipy.stats import spearmanr
 
 from helpers.masks import boxes
 from identica import InputError, Training
-from identica.baselines import AdaGVAE, BetaVAE, SlowVAE
+from identica.baselines import VAE, AdaGVAE, BetaVAE, SlowVAE
 from identica.cli import main
 from identica.datasets import dsprites, natural_sprites
 from identica.losses import AlignUniform
+from identica.recipes import Recipe
 from identica.runs import folder as runs
-from identica.studies import find, report, sprites, sprites_run, table
+from identica.studies import find, report, sprites, table
 from identica.studies.images import traversals
+from identica.studies.published import WORKSHOP_TABLE2 as DSPRITES_ROWS
+from identica.studies.published import WORKSHOP_TABLE3 as DISCRETE_ROWS
+from identica.studies.published import WORKSHOP_TABLE4 as CONTINUOUS_ROWS
 from identica.studies.runner import plan
-from identica.studies.sprites import CONTINUOUS_ROWS, DISCRETE_ROWS, DSPRITES_ROWS
-from identica.studies.sprites_run import PAPER, Scoring, Settings, choose, describe
-from identica.studies.study import Ours, Target
+from identica.studies.sprites import Scoring, SpritesExperiment
+from identica.studies.study import Finished, Ours
 from identica.studies.table import collect, pooled
 
-TINY = Settings(
+TINY = Recipe(
     Training(steps=3, batch=4, lr=1e-3, optimizer="adam", warmup=0, checkpoint_every=2),
-    Scoring(train=200, test=100, images=400, watched=100),
+    network="conv",
 )
+FEW = Scoring(train=200, test=100, images=400, watched=100)
 SIX = ("beta_vae", "factor_vae", "mig", "dci", "modularity", "sap")
 
 
 @pytest.fixture
 def nothing(tmp_path, monkeypatch):
-    """A data root without any data, and pictures of few images."""
+    """A data root without any data, scores and pictures of few images."""
     monkeypatch.setattr(sprites, "SHOWN", 300)
+    monkeypatch.setattr(sprites.SpritesTable, "scorings", {"fast": FEW, "paper": FEW})
     monkeypatch.setenv("IDENTICA_DATA", str(tmp_path / "data"))
     return tmp_path / "data"
 
@@ -106,9 +111,10 @@ def test_the_rows_are_the_published_ones(nothing, name, published, data, scores)
 def test_every_row_builds_its_own_objective(network):
     kinds = {"Ada-GVAE": AdaGVAE, "SlowVAE": SlowVAE, "β-VAE": BetaVAE}
     for row in (*DSPRITES_ROWS, *DISCRETE_ROWS):
-        settings = Settings(Training(), network=network, anneal=0.9)
-        objective, encode = sprites_run.make_objective(row, 0, settings)
+        recipe = Recipe(Training(), network=network, alpha_start=0.9)
+        objective, model = SpritesExperiment(row, 0, recipe, FEW, original=False).objective()
         objective.eval()
+        encode = model.codes if isinstance(model, VAE) else model
         white = 1 if row in DSPRITES_ROWS else 255
         images = torch.zeros(2, 64, 64, dtype=torch.uint8)
         images[:, 20:30, 20:30] = white
@@ -129,38 +135,44 @@ def test_every_row_builds_its_own_objective(network):
         assert float(objective.model.conditional.similarity(a, b)) == pytest.approx(-10 * 2**row.p)
 
 
-def test_presets(nothing):
+def test_presets(tmp_path, monkeypatch):
+    monkeypatch.setenv("IDENTICA_DATA", str(tmp_path))
+    study = find("workshop-table2")
     for row in (*DSPRITES_ROWS, *CONTINUOUS_ROWS):
-        assert choose("paper", row).training is PAPER
-        assert (PAPER.steps, PAPER.batch, PAPER.lr, PAPER.optimizer) == (300_000, 32, 1e-4, "adam")
-        scoring = choose("fast", row).scoring
+        paper = study.experiment(row, row.kind, 0, "paper")
+        training = paper.recipe.training
+        assert (training.steps, training.batch) == (300_000, 32)
+        assert (training.lr, training.optimizer) == (1e-4, "adam")
+        assert paper.pairs == 9_600_000
+        assert paper.scoring == Scoring()
+        scoring = study.experiment(row, row.kind, 0, "fast").scoring
         assert (scoring.train, scoring.test) == (10_000, 5_000)
-    assert find("workshop-table2").job(DSPRITES_ROWS[0], "ada-gvae", 0, "paper").pairs == 9_600_000
     with pytest.raises(InputError, match="preset must be one of fast, paper"):
-        choose("slow", DSPRITES_ROWS[0])
+        study.experiment(DSPRITES_ROWS[0], "ada-gvae", 0, "slow")
     with pytest.raises(InputError, match="images must be a whole number of at least 15000"):
         Scoring(images=14_999)
 
 
-def test_the_folder_of_a_run_stays_the_same():
+def test_the_folder_of_a_run_stays_the_same(tmp_path):
     """Of settings that are written out here: a change would orphan the runs that are done."""
-    settings = Settings(Training(10, 8, 1e-3, "adam", 0, 0.5, 5, 5), Scoring(200, 100, 400, 100))
-    names = [
-        runs.run_name(describe(row, 3, settings))
-        for row in (DSPRITES_ROWS[2], DISCRETE_ROWS[0], CONTINUOUS_ROWS[0])
-    ]
+    recipe = Recipe(Training(10, 8, 1e-3, "adam", 0, 0.5, 5, 5), network="conv")
+
+    def made(row, seed):
+        return SpritesExperiment(row, seed, recipe, FEW, original=False)
+
+    names = [made(row, 3).name for row in (DSPRITES_ROWS[2], DISCRETE_ROWS[0], CONTINUOUS_ROWS[0])]
     assert names == [
         "contrastive-856cc6b010b9",
         "beta-vae-50b71bfbd19d",
         "beta-vae-0b3a16a55c9d",
     ]
     every = [*DSPRITES_ROWS, *DISCRETE_ROWS, *CONTINUOUS_ROWS]
-    assert len({runs.run_name(describe(row, 0, settings)) for row in every}) == len(every)
+    assert len({made(row, 0).name for row in every}) == len(every)
     for row in every:
-        config = runs.plain(describe(row, 0, settings))
-        assert sprites_run.settings_of(config) == settings
-    assert describe(DSPRITES_ROWS[0], 0, settings)["data"] == "dsprites-rerendered"
-    assert describe(DISCRETE_ROWS[0], 0, settings)["data"] == "natural-sprites-kitti"
+        run = Finished(0, tmp_path, runs.plain(made(row, 0).config), {})
+        assert find("workshop-table2").read_back(row, run) == made(row, 0)
+    assert made(DSPRITES_ROWS[0], 0).config["data"] == "dsprites-rerendered"
+    assert made(DISCRETE_ROWS[0], 0).config["data"] == "natural-sprites-kitti"
 
 
 # --- images -----------------------------------------------------------------------------------------
@@ -168,7 +180,7 @@ def test_the_folder_of_a_run_stays_the_same():
 
 def test_batches_of_dsprites_are_pairs_of_their_law(nothing):
     for row, shape_stays in ((DSPRITES_ROWS[0], False), (DSPRITES_ROWS[4], True)):
-        sample = sprites_run.sampler(sprites_run.load(row))
+        sample = sprites.sampler(sprites.load(row))
         batch = sample(200, generator=torch.Generator().manual_seed(1))
         again = sample(200, generator=torch.Generator().manual_seed(1))
         assert all(torch.equal(a, b) for a, b in zip(batch, again, strict=True))
@@ -184,9 +196,9 @@ def test_batches_of_dsprites_are_pairs_of_their_law(nothing):
 
 @pytest.mark.parametrize("row", [DISCRETE_ROWS[0], CONTINUOUS_ROWS[0]], ids=lambda r: r.version)
 def test_batches_of_natural_sprites_move_as_the_masks_do(masks, row):
-    data = sprites_run.load(row)
+    data = sprites.load(row)
     assert data.discrete == (row.version == "discrete")
-    batch = sprites_run.sampler(data)(100, generator=torch.Generator().manual_seed(0))
+    batch = sprites.sampler(data)(100, generator=torch.Generator().manual_seed(0))
     assert torch.equal(batch.z[:, 3:], batch.z_pos[:, 3:])
     np.testing.assert_array_equal(batch.x_pos, data.images(batch.z_pos.numpy()))
     assert batch.x.dtype == torch.uint8
@@ -197,8 +209,8 @@ def test_batches_of_natural_sprites_move_as_the_masks_do(masks, row):
 
 
 def test_original_images_are_taken_where_they_are_at_hand(nothing, monkeypatch):
-    row = DSPRITES_ROWS[4]
-    assert not choose("fast", row).original
+    row, study = DSPRITES_ROWS[4], find("workshop-table2")
+    assert not study.experiment(row, row.kind, 0, "fast").original
     monkeypatch.setattr(dsprites, "SIZES", (3, 2, 2, 2, 4))
     monkeypatch.setattr(dsprites, "TOTAL", 96)
     classes = dsprites.classes_of(np.arange(96))
@@ -211,19 +223,21 @@ def test_original_images_are_taken_where_they_are_at_hand(nothing, monkeypatch):
             content = io.BytesIO()
             np.save(content, array)
             archive.writestr(f"{name}.npy", content.getvalue())
-    settings = choose("fast", row)
-    assert settings.original
-    assert describe(row, 0, settings)["data"] == "dsprites"
-    assert sprites_run.settings_of(describe(row, 0, settings)) == settings
-    assert find("workshop-table2").cells(row)["data"] == "dSprites"
-    find("workshop-table2").ready()
-    data = sprites_run.load(row, original=True)
+    experiment = study.experiment(row, row.kind, 0, "fast")
+    assert experiment.original
+    assert experiment.config["data"] == "dsprites"
+    run = Finished(0, nothing, runs.plain(experiment.config), {})
+    assert study.read_back(row, run) == experiment
+    assert study.cells(row)["data"] == "dSprites"
+    study.ready()
+    data = sprites.load(row, original=True)
     chosen = data.sample(20, 0)
     np.testing.assert_array_equal(data.images(chosen), images[dsprites.index_of(chosen)])
-    assert not choose("fast", DISCRETE_ROWS[0]).original
+    natural = DISCRETE_ROWS[0]
+    assert not find("workshop-table3").experiment(natural, natural.kind, 0, "fast").original
     path.write_bytes(b"torn")
     with pytest.raises(InputError, match="damaged"):
-        find("workshop-table2").ready()
+        study.ready()
 
 
 # --- scores -----------------------------------------------------------------------------------------
@@ -259,8 +273,14 @@ def turned(x):
 def test_scores_of_codes_that_are_known():
     scoring = Scoring(train=1000, test=500, images=3000, watched=10)
 
-    def score(encode):
-        return sprites_run.score(DSPRITES_ROWS[0], Written(), encode, scoring, seed=0)
+    class Codes(torch.nn.Module):
+        def __init__(self, encode):
+            super().__init__()
+            self.forward = encode
+
+    def score(encode, row=DSPRITES_ROWS[0]):
+        experiment = SpritesExperiment(row, 0, TINY, scoring, original=False)
+        return experiment.scores(Written(), Codes(encode))
 
     perfect, mixed = score(read), score(turned)
     assert set(perfect) == {*SIX, "mcc"}
@@ -274,7 +294,7 @@ def test_scores_of_codes_that_are_known():
     nothing = score(lambda x: torch.zeros(len(x), 10))  # a posterior that has collapsed
     for name, value in nothing.items():
         assert value == pytest.approx(0.2 if name == "beta_vae" else 0.0, abs=0.06), name
-    only = sprites_run.score(CONTINUOUS_ROWS[0], Written(), read, scoring, seed=0)
+    only = score(read, CONTINUOUS_ROWS[0])
     assert only == {"mcc": pytest.approx(1.0)}
 
 
@@ -299,8 +319,9 @@ def test_the_median_and_its_deviation():
     ],
 )
 def test_verdicts(row, score, ours, word, good):
-    target = Target(row.kind, score, row.published.get(score))
-    assert find("workshop-table2").verdict(row, target, ours) == (word, good)
+    study = find("workshop-table2")
+    target = next(target for target in study.targets(row) if target.score == score)
+    assert study.verdict(target, ours) == (word, good)
 
 
 # --- whole runs -------------------------------------------------------------------------------------
@@ -312,9 +333,7 @@ def finished(folder, chosen, seeds=(0,), rows=None):
     for item in plan(chosen, folder, rows=rows, seeds=seeds, preset=TINY):
         names |= dict.fromkeys(item.uses, item.job.name)
         job = pickle.loads(pickle.dumps(item.job))  # on its way to a worker
-        runs.execute(
-            folder / "runs" / job.name, job.config, lambda out, j=job: j.work(out, lambda *at: None)
-        )
+        runs.execute(folder / "runs" / job.name, job.config, job.run)
     table.register(folder, chosen, names)
     return folder
 
@@ -348,7 +367,9 @@ def test_a_table_of_medians(nothing, tmp_path):
 
     # the score is that of the factors and codes of the run, by scipy and all assignments
     entry = collect(folder, study)[-1]
-    z, codes = sprites.recovered(entry.row, entry.runs[0], size=400)[2:]
+    experiment = study.read_back(entry.row, entry.runs[0])
+    model = experiment.trained(entry.runs[0].folder)[1]
+    z, codes = experiment.encoded(sprites.load(entry.row), model, 400)
     correlation = np.array(
         [[abs(spearmanr(a, b).statistic) for b in codes[:200].T] for a in z[:200].T]
     )
@@ -378,8 +399,8 @@ def test_a_table_of_natural_sprites(masks, nothing, tmp_path):
 
 
 def test_a_run_that_was_stopped_comes_to_the_same_scores(masks, tmp_path):
-    row = DISCRETE_ROWS[1]
-    whole = sprites_run.run(row, 3, TINY, out=tmp_path / "whole")
+    experiment = SpritesExperiment(DISCRETE_ROWS[1], 3, TINY, FEW, original=False)
+    whole = experiment.run(tmp_path / "whole")
 
     def stop(step, steps):
         assert steps == 3
@@ -387,10 +408,9 @@ def test_a_run_that_was_stopped_comes_to_the_same_scores(masks, tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        sprites_run.run(row, 3, TINY, out=tmp_path / "stopped", tick=stop)
+        experiment.run(tmp_path / "stopped", stop)
     told = []
-    out = tmp_path / "stopped"
-    again = sprites_run.run(row, 3, TINY, out=out, tick=lambda *at: told.append(at))
+    again = experiment.run(tmp_path / "stopped", lambda *at: told.append(at))
     assert told == [(2, 3)]
     assert again["scores"] == whole["scores"]
     assert set(whole["scores"]) == {*SIX, "mcc"}

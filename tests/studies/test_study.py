@@ -1,9 +1,8 @@
 import pytest
 
-from identica import InputError
+from identica import InputError, recipes
 from identica.studies import STUDIES, find, load
-from identica.studies.presets import PAPER
-from identica.studies.study import Ours, numbers
+from identica.studies.study import Finished, Ours, curves, numbers, read_metrics
 
 
 @pytest.mark.parametrize(
@@ -44,7 +43,7 @@ def test_unknown_rows_are_named():
 def test_rows_with_the_same_process_share_their_identity_and_supervised_runs():
     study = find("icml-table1")
     names = {
-        kind: {row.row: study.job(row, kind, 0, "fast").name for row in study.rows}
+        kind: {row.row: study.experiment(row, kind, 0, "fast").name for row in study.rows}
         for kind in ("identity", "supervised", "contrastive")
     }
     for kind in ("identity", "supervised"):
@@ -59,23 +58,23 @@ def test_rows_with_the_same_process_share_their_identity_and_supervised_runs():
 
 
 @pytest.mark.parametrize("name", list(STUDIES))
-def test_every_job_of_every_study_has_a_name_of_its_own(name):
+def test_every_experiment_of_every_study_has_a_name_of_its_own(name):
     study, names = find(name), {}
     for row in study.rows:
         for target in study.targets(row):
             for seed in (0, 1):
-                job = study.job(row, target.kind, seed, "paper")
+                job = study.experiment(row, target.kind, seed, "paper")
                 names.setdefault(job.name, job.config)
                 assert names[job.name] == job.config
 
 
-def test_a_preset_is_a_name_or_settings():
+def test_a_preset_is_a_name_or_a_recipe():
     study = find("icml-table1")
-    job = study.job(study.rows[1], "contrastive", 0, "paper")
-    assert job.name == study.job(study.rows[1], "contrastive", 0, PAPER).name
+    job = study.experiment(study.rows[1], "contrastive", 0, "paper")
+    assert job.name == study.experiment(study.rows[1], "contrastive", 0, recipes.PAPER).name
     assert job.pairs == 300_000 * 6144
     with pytest.raises(InputError, match="preset must be one of fast, paper"):
-        study.job(study.rows[1], "contrastive", 0, "quick")
+        study.experiment(study.rows[1], "contrastive", 0, "quick")
 
 
 def test_a_row_reads_as_in_the_paper():
@@ -118,4 +117,22 @@ def test_verdicts(row, kind, ours, word, good):
     study = find("icml-table2")
     record = study.rows[row - 1]
     target = next(t for t in study.targets(record) if t.kind == kind)
-    assert study.verdict(record, target, Ours(ours, 0.0, 5, 0.0)) == (word, good)
+    assert study.verdict(target, Ours(ours, 0.0, 5, 0.0)) == (word, good)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("null", "[]", "3", "{", '{"step": 1}', '{"step": 1, "mcc": "x"}', "[" * 100_000),
+        *('{"step": 1, "mcc": null}', f'{{"step": 1, "mcc": {"9" * 400}}}'),
+    ],
+)
+def test_a_damaged_history_costs_its_curve_alone(line, tmp_path):
+    whole = '{"step": 1, "mcc": 0.5}\n'
+    for name, text in (("whole", whole), ("damaged", whole + line)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "metrics.jsonl").write_text(text)
+    found = [Finished(n, tmp_path / name, {}, {}) for n, name in enumerate(("whole", "damaged"))]
+    assert read_metrics(tmp_path / "damaged", "step", "mcc") == []
+    assert len(curves(found, "mcc", goal=None)) == 1
+    assert curves(found[1:], "mcc", goal=None) == []

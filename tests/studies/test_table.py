@@ -15,7 +15,7 @@ from identica.studies.theorem1 import ROWS, Theorem1
 
 
 def test_the_records_have_the_form_that_others_rely_on(tmp_path):
-    report(fake(tmp_path, tiny.study(), preset=tiny.preset()), tiny.study())
+    report(fake(tmp_path, tiny.study(), preset=tiny.recipe()), tiny.study())
     records = json.loads((tmp_path / "table.json").read_text())
     assert len(records) == 12
     assert records[5] == {
@@ -38,7 +38,7 @@ def test_the_records_have_the_form_that_others_rely_on(tmp_path):
 
 
 def test_one_seed_has_no_spread(tmp_path):
-    report(fake(tmp_path, tiny.study(), seeds=(0,), preset=tiny.preset()), tiny.study())
+    report(fake(tmp_path, tiny.study(), seeds=(0,), preset=tiny.recipe()), tiny.study())
     text = (tmp_path / "table.md").read_text(encoding="utf-8")
     assert " (1) |" in text
     assert "± 0.00 (1)" not in text
@@ -56,7 +56,7 @@ def test_the_limits_of_theorem_1_come_with_their_unit(tmp_path):
 
 def test_the_markdown_reads_as_the_papers_table(tmp_path):
     study = tiny.study()
-    text = report(fake(tmp_path, study, preset=tiny.preset()), study)
+    text = report(fake(tmp_path, study, preset=tiny.recipe()), study)
     assert (tmp_path / "table.md").read_text() == text
     head, rule, first, *_ = text.splitlines()[2:]
     assert "p(z̃\\|z)" in head
@@ -148,7 +148,7 @@ def test_the_list_says_what_is_done_and_what_would_run(tmp_path):
 
 def test_shared_runs_are_listed_once(tmp_path):
     study = SyntheticTable("tiny", "Tiny", tiny.ROWS)
-    planned = plan(study, tmp_path, rows=[1, 2], seeds=[0], preset=tiny.preset())
+    planned = plan(study, tmp_path, rows=[1, 2], seeds=[0], preset=tiny.recipe())
     assert [item.label for item in planned] == [
         "rows 1, 2 identity seed 0",
         "rows 1, 2 supervised seed 0",

@@ -8,9 +8,10 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -29,7 +30,7 @@ class Engine:
         backend: joblib's back end.
         threads: threads of each run.
         ahead: runs handed out per place, so that none stands idle.
-        call: how to do one of joblib's delayed calls where two places are more than there are.
+        call: does one of joblib's delayed calls, for an engine that cannot have two places.
     """
 
     width: Callable[[], int]
@@ -38,21 +39,20 @@ class Engine:
     ahead: int = 1
     call: Callable[[Any], Any] | None = None
 
-    def map(self, tasks: Sequence[Any], width: int) -> list[Any]:
-        """The results of joblib's delayed calls, `width` at a time; raises if a worker dies."""
+    @contextmanager
+    def places(self, width: int) -> Iterator[Callable[[Iterable[Any]], Iterable[Any]]]:
+        """What does joblib's delayed calls, `width` at a time; it raises if a worker dies."""
         import joblib
 
         if width == 1 and self.call:
-            return [self.call(task) for task in tasks]
+            yield partial(map, self.call)
+            return
         # joblib would do the work of a single place in this very process, which must outlive a run
         # that crashes: so there are at least two, but no more than `width` have something to do
         places = max(2, width)
         handed = width * self.ahead if width > 1 else 1
         with joblib.parallel_config(**self.backend):
-            parallel = joblib.Parallel(
-                n_jobs=places, batch_size=1, pre_dispatch=handed, max_nbytes=None
-            )
-            return list(parallel(tasks))
+            yield joblib.Parallel(n_jobs=places, batch_size=1, pre_dispatch=handed, max_nbytes=None)
 
 
 @contextmanager

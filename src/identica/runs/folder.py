@@ -11,8 +11,8 @@ import json
 import shutil
 import sys
 import time
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -71,18 +71,60 @@ def read_result(folder: Path, config: Mapping[str, Any]) -> dict[str, Any] | Non
     if read_json(folder / CONFIG) != plain(config):
         raise InputError(f"{folder / CONFIG} is of another run")
     result = read_json(path)
-    if not _is_result(result) or result["seed"] != config["seed"]:
+    if not _is_result(result, config):
         raise InputError(f"{path} is not the result of this run")
     return dict(result)
 
 
-def _is_result(data: Any) -> bool:
+def _is_result(data: Any, config: Mapping[str, Any]) -> bool:
     if not isinstance(data, dict) or not isinstance(data.get("scores"), dict):
         return False
     numbers = [*data["scores"].values(), data.get("seconds"), data.get("pairs"), data.get("seed")]
-    return bool(data["scores"]) and all(
-        isinstance(n, (int, float)) and abs(n) <= sys.float_info.max for n in numbers
-    )
+    finite = all(isinstance(n, (int, float)) and abs(n) <= sys.float_info.max for n in numbers)
+    return finite and bool(data["scores"]) and data["seed"] == config["seed"]
+
+
+def unfinished(folder: Path, config: Mapping[str, Any]) -> bool:
+    """Whether a run is still to be done; its folder is then ready for an attempt.
+
+    A folder that is damaged or belongs to another run is cleared: what was in it is set aside, never
+    deleted, with a word in notes.log.
+    """
+    try:
+        done = read_result(folder, config) is not None
+        open_run(folder, config)
+    except InputError as error:
+        done = False
+        _start_over(folder, config, error)
+    if done:
+        tidy(folder)
+        return False
+    for left in folder.glob(".*.tmp"):  # of a writer that was killed
+        left.unlink(missing_ok=True)
+    return True
+
+
+@contextmanager
+def attempt(folder: Path, config: Mapping[str, Any]) -> Iterator[None]:
+    """One attempt at a run, which may resume from the checkpoint of an earlier one.
+
+    A `DamagedError` blames that checkpoint: it is set aside, with a word in notes.log, and the run stays
+    unfinished. All other errors are passed on and leave the checkpoint where it is.
+    """
+    resumes = begun(folder)
+    try:
+        yield
+    except DamagedError as error:
+        if not resumes:
+            raise
+        _start_over(folder, config, error)
+
+
+def finish(folder: Path, config: Mapping[str, Any], result: Mapping[str, Any]) -> None:
+    """Write the result of a run. One that nobody could read again is an error of the run."""
+    if not _is_result(plain(result), config):
+        raise ArithmeticError(f"the run has no finite scores, or another seed: {result}")
+    write_json(folder / RESULT, result)
 
 
 def execute(
@@ -91,31 +133,15 @@ def execute(
     """Do a run unless it is done, and return its result.
 
     `work(folder)` returns the content of result.json; it may leave a checkpoint in the folder and
-    go on from there when called again. Whatever is damaged or foreign, of which it tells by a
-    `DamagedError`, is set aside, never deleted, with a word in notes.log, and the run is done again.
-    All other errors leave the checkpoint where it is.
+    resume from it when called again.
     """
-    make_folder("out", folder)
     with claim(folder):
-        try:
-            done = read_result(folder, config)
-            open_run(folder, config)
-        except InputError as error:
-            done = None
-            _start_over(folder, config, error)
-        if done is None:
-            for left in folder.glob(".*.tmp"):  # of a writer that was killed
-                left.unlink(missing_ok=True)
-            try:
-                done = dict(work(folder))
-            except DamagedError as error:
-                if not begun(folder):
-                    raise
-                _start_over(folder, config, error)
-                done = dict(work(folder))
-            write_json(folder / RESULT, done)
-        tidy(folder)
-        return done
+        while unfinished(folder, config):
+            with attempt(folder, config):
+                finish(folder, config, work(folder))
+        result = read_result(folder, config)
+    assert result is not None
+    return result
 
 
 def begun(folder: Path) -> bool:
@@ -160,5 +186,5 @@ def tidy(folder: Path) -> None:
 
 
 def claim(folder: Path) -> AbstractContextManager[None]:
-    """Wait until no other process works in a folder, and keep others out."""
-    return locked(folder / LOCK)
+    """Make a folder if it is not there, wait until no other process works in it, and keep others out."""
+    return locked(make_folder("out", folder) / LOCK)

@@ -49,7 +49,8 @@ def run_all(
         with _session(folder) as session:
             tasks = [delayed(do)(job, folder / job.name, session, engine.threads) for job in batch]
             try:
-                outcome = dict(engine.map(tasks, width))
+                with engine.places(width) as parallel:
+                    outcome = dict(parallel(tasks))
             except Exception as error:  # whatever the back end makes of a dead worker
                 outcome = {job.name: None for job in batch if _is_done(folder / job.name, job)}
                 lost = [
@@ -110,19 +111,18 @@ class StoppedError(Exception):
 
 
 def do(job: Job, folder: Path, session: Path, threads: int) -> tuple[str, str | None]:
-    """Do one job in a worker; its name, and why it failed if it did."""
-    tick = _teller(folder, session)
-
-    def work(folder: Path) -> Any:
-        tick(0, 0)
-        return job.run(folder, tick)
-
+    """Do one job in a worker, unless it is done; its name, and why it failed if it did."""
     if not session.exists():
         return job.name, f"{folder.parent} is not shared with {socket.gethostname()}"
     _limit_threads(threads)
     keep_freed_memory()
+    tick = _teller(folder, session)
     try:
-        runs.execute(folder, job.config, work)
+        with runs.claim(folder):
+            while runs.unfinished(folder, job.config):
+                tick(0, 0)
+                with runs.attempt(folder, job.config):
+                    runs.finish(folder, job.config, job.run(folder, tick))
     except Exception as error:
         (folder / runs.PROGRESS).unlink(missing_ok=True)
         return job.name, f"{type(error).__name__}: {one_line(error)}"
@@ -163,14 +163,14 @@ def lead(jobs: Sequence[Job], folder: Path) -> None:
     keep_freed_memory()
     with _session(folder) as session:
         for job in jobs:
-            tick = _teller(folder / job.name, session)
-
-            def work(home: Path, job: Job = job, tick: Tick = tick) -> Any:
-                _begins(True)
-                tick(0, 0)
-                return job.run(home, tick)
-
-            runs.execute(folder / job.name, job.config, work)
+            home = folder / job.name
+            tick = _teller(home, session)
+            with runs.claim(home):
+                while runs.unfinished(home, job.config):
+                    _begins(True)
+                    tick(0, 0)
+                    with runs.attempt(home, job.config):
+                        runs.finish(home, job.config, job.run(home, tick))
             _begins(False)
 
 

@@ -8,20 +8,21 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import NoneType
-from typing import Any, NamedTuple, TextIO
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 from identica import distributed
 from identica._io import is_locked, write_json, write_text
 from identica._validate import as_path, instance
 from identica.errors import InputError
-from identica.runs import Job
-from identica.runs import engines as engines
+from identica.runs import Job, engines, pool
 from identica.runs import folder as runs
-from identica.runs import pool as work
 from identica.runs.monitor import Watch
 from identica.studies import table
 from identica.studies.catalogue import find
 from identica.studies.study import Study, check_seeds
+
+if TYPE_CHECKING:
+    from identica.recipes import Recipe
 
 SEEDS = range(5)
 
@@ -59,7 +60,7 @@ def reproduce(
     *,
     rows: Iterable[int] | None = None,
     seeds: Iterable[int] | None = None,
-    preset: Any = "fast",
+    preset: str | Recipe = "fast",
     workers: int | None = None,
     engine: str = "local",
     address: str | None = None,
@@ -78,7 +79,7 @@ def reproduce(
         study: a name (see `STUDIES`), or a study of your own.
         rows: numbers of the rows, all by default.
         seeds: 0 to 4 by default.
-        preset: "fast" or "paper", or settings of the study's own kind.
+        preset: "fast" or "paper", or a `Recipe`.
         workers: runs at a time; by default one per core.
         engine: "local", "ray" or "dask".
         address: of a Ray or Dask cluster.
@@ -107,7 +108,7 @@ def reproduce(
     if todo:
         study.ready()
     if rank > 0:
-        work.follow(todo, store)
+        pool.follow(todo, store)
         return Outcome(folder, "")
     if todo:
         start = nullcontext() if size > 1 else engines.start(engine, workers, address)
@@ -115,9 +116,9 @@ def reproduce(
             table.register(folder, study, names)
             with Watch(study.name, todo, labels, before, store, stream or sys.stderr) as watch:
                 if started is None:
-                    work.lead(todo, store)
+                    pool.lead(todo, store)
                 else:
-                    failed = work.run_all(started, todo, store, watch.say)
+                    failed = pool.run_all(started, todo, store, watch.say)
     else:
         table.register(folder, study, names)
     failures = {labels[name]: why for name, why in failed.items()}
@@ -138,7 +139,7 @@ def plan(
     *,
     rows: Iterable[int] | None = None,
     seeds: Iterable[int] | None = None,
-    preset: Any = "fast",
+    preset: str | Recipe = "fast",
 ) -> list[Planned]:
     """The runs of a study, each once though rows may share it, and how each stands."""
     planned: dict[str, Planned] = {}

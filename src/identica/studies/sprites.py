@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import torch
@@ -233,7 +233,7 @@ class SpritesExperiment(Experiment):
 class SpritesTable(Study[SpriteRow]):
     """Scores of disentanglement on sprites, and the MCC (Spearman) of their factors."""
 
-    presets = Scoring(images=20_000), Scoring()  # of the fast preset, and as published
+    scorings: ClassVar[dict[str, Scoring]] = {"fast": Scoring(images=20_000), "paper": Scoring()}
     legend = (
         "In %, mean ± standard deviation over seeds (how many). Modularity counts codes that know "
         "nothing as 0, where the published one counts them as nearly 1."
@@ -267,7 +267,7 @@ class SpritesTable(Study[SpriteRow]):
         else:
             fast = recipes.NATURAL_VAE if vae else recipes.NATURAL
         recipe = recipes.pick(preset, fast=fast, paper=recipes.PAPER_IMAGES)
-        scoring = self.presets[preset == "paper"]
+        scoring = self.scorings["paper" if preset == "paper" else "fast"]
         original = row.is_dsprites and dsprites.is_at_hand()
         return SpritesExperiment(row, seed, recipe, scoring, original)
 

@@ -196,11 +196,13 @@ def compare(ours: float, published: float, tolerance: float) -> str:
     return "above" if difference > 0 else "below"
 
 
-def read_metrics(folder: Path) -> list[dict[str, float]]:
-    """The history of a finished run, empty if it is gone or damaged."""
-    with suppress(OSError, ValueError):
+def read_metrics(folder: Path, *names: str) -> list[dict[str, float]]:
+    """The history of a finished run, empty if it is gone, damaged or lacks some of the names."""
+    with suppress(OSError, ValueError, TypeError, AttributeError, OverflowError, RecursionError):
         lines = (folder / METRICS).read_text(encoding="utf-8").splitlines()
-        return [json.loads(line) for line in lines]
+        records = [{key: float(n) for key, n in json.loads(line).items()} for line in lines]
+        if all(set(names) <= record.keys() for record in records):
+            return records
     return []
 
 
@@ -210,7 +212,7 @@ def curves(
     """A picture of a score during training, by seed; none where no run has its history left."""
     from identica.report import plots
 
-    histories = {f"seed {run.seed}": read_metrics(run.folder) for run in runs}
+    histories = {f"seed {run.seed}": read_metrics(run.folder, "step", score) for run in runs}
     if not any(histories.values()):
         return []
     figure = plots.training_curve(histories, score, name=SCORES.get(score, score), goal=goal, on=on)

@@ -246,13 +246,14 @@ class Theorem1(Study[Limit]):
         return 2 * ours.error
 
     def pictures(self, row: Limit, runs: Mapping[str, list[Finished]]) -> list[Picture]:
-        found = runs.get("contrastive", [])
+        negatives = list(row.estimate.negatives)
+        names = {score_name(m) for m in negatives}
+        found = [r for r in runs.get("contrastive", []) if names <= r.result["scores"].keys()]
         if not found:
             return []
         from identica.report import plots
         from identica.studies.table import pooled
 
-        negatives = list(row.estimate.negatives)
         ours = [pooled([run.result for run in found], score_name(m)) for m in negatives]
         figure = plots.limit(
             negatives, [o.mean for o in ours], [2 * o.error for o in ours], row.cross_entropy

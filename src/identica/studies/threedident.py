@@ -139,7 +139,7 @@ def _by_factor(run: Finished) -> list[Picture]:
     """How the R² of each factor grew, where the run has its history left."""
     from identica.report import plots
 
-    records = read_metrics(run.folder)
+    records = read_metrics(run.folder, "step", *map(r2_of, FACTORS))
     if not records:
         return []
     histories = {

@@ -40,7 +40,7 @@ from identica.spaces import Box
 from identica.studies.experiment import Context, Experiment, Scores, Stage, Stages
 from identica.studies.published import ImageRow
 from identica.training import Contrastive, Sampler, Supervised, Training
-from identica.training.devices import placed
+from identica.training.devices import batch_on, device_of, placed
 
 BOX = Box(len(FACTORS), low=-1.0, high=1.0)
 NETWORKS: dict[str, Callable[..., nn.Module]] = {"resnet18": ResNet18, "small": SmallResNet}
@@ -320,9 +320,9 @@ def matched_side(conditional: Family | None) -> float:
 @torch.no_grad()
 def loss_on_trial(objective: nn.Module, sample: Sampler, batch: int) -> Scores:
     """The loss on batches that are the same for all networks."""
-    source = torch.Generator().manual_seed(TRIAL)
-    found = [objective(sample(batch, generator=source)) for _ in range(TRIALS)]
-    return {"loss on trial": float(torch.stack(found).mean())}
+    source, device = torch.Generator().manual_seed(TRIAL), device_of(objective)
+    batches = (batch_on(device, sample(batch, generator=source)) for _ in range(TRIALS))
+    return {"loss on trial": float(torch.stack([objective(each) for each in batches]).mean())}
 
 
 # --- codes and scores -------------------------------------------------------------------------------

@@ -72,10 +72,14 @@ def moved(sample: Sampler, device: torch.device) -> Sampler:
 
     def draw(size: int, /, *, generator: torch.Generator) -> Any:
         seed = torch.randint(2**62, (), generator=generator, device=generator.device)
-        batch = sample(size, generator=as_generator(int(seed)))
-        return type(batch)(*(part.to(device) for part in batch))
+        return batch_on(device, sample(size, generator=as_generator(int(seed))))
 
     return draw
+
+
+def batch_on(device: torch.device, batch: Any) -> Any:
+    """The same batch, a named tuple of tensors, on a device."""
+    return type(batch)(*(part.to(device) for part in batch))
 
 
 def device_of(network: nn.Module) -> torch.device:

@@ -15,48 +15,56 @@ from identica.datasets.threedident.storage import ImageSet, build
 from identica.errors import InputError
 from identica.metrics import linear_r2
 from identica.process import Labelled, Pairs
-from identica.runs.folder import execute
+from identica.recipes import PAPER_THREEDIDENT as PAPER
+from identica.recipes import THREEDIDENT as FAST
+from identica.recipes import THREEDIDENT_SUPERVISED
+from identica.runs.folder import execute, plain
 from identica.studies import find, reproduce
-from identica.studies import threedident_run as runs
-from identica.studies import threedident_settings as sets
-from identica.studies.study import Finished
-from identica.studies.threedident import ROWS, example_pairs, recovered, traversals
-from identica.studies.threedident_settings import FAST, PAPER, settings_of
-from identica.studies.trained import read_metrics
+from identica.studies import threedident_experiment as experiments
+from identica.studies.published import ICML_TABLE4 as ROWS
+from identica.studies.study import Finished, read_metrics
+from identica.studies.threedident import ThreeDIdentTable, example_pairs, traversals
+from identica.studies.threedident_experiment import ImageExperiment, Images, paper_images
 from identica.training import train
 
 STUDY = find("icml-table4")
+SMALL = Images(size=16, train=40, test=24, samples=4)
+SMALL_STUDY = ThreeDIdentTable(STUDY.name, STUDY.title, ROWS, images=SMALL)
 
 
-def tiny(preset, **training):
-    """A preset with tiny images and few steps; all else is its own."""
+def tiny(recipe, **training):
+    """A recipe with few steps; all else is its own."""
     short = {"steps": 3, "batch": 6, "score_every": 2, "checkpoint_every": 2, "warmup": 1}
-    images = replace(preset.images, size=16, train=40, test=24, samples=4)
     few = {"steps": 2, "batch": 8, "score_every": 1}
-    names = ("start", "narrow", "wide", "head")
-    walking = preset.walking
+    names, walking = ("start", "narrow", "wide", "head"), recipe.walking
     return replace(
-        preset,
-        images=images,
+        recipe,
         walking=walking
         and replace(walking, **{name: replace(getattr(walking, name), **few) for name in names}),
-        contrastive=replace(preset.contrastive, **(short | training)),
-        supervised=replace(preset.supervised, **(short | training)),
+        training=replace(recipe.training, **(short | training)),
     )
+
+
+def made(row, recipe):
+    """An experiment on tiny images."""
+    return ImageExperiment(row, 0, recipe, SMALL)
 
 
 QUICK = tiny(FAST, optimizer="adam")
 
 
-def test_the_presets_are_the_published_recipe_and_a_fast_one():
-    assert (PAPER.images.size, PAPER.images.train, PAPER.images.test) == (224, 250_000, 25_000)
-    assert PAPER.network == "resnet18"
-    training = PAPER.contrastive
-    assert (training.steps, training.batch, training.lr) == (30_000, 512, 1e-4)
-    assert (training.optimizer, training.warmup, training.decay) == ("adam", 0, 0)
-    assert FAST.images.size == 64
+def test_the_presets_are_the_published_recipe_and_a_fast_one(tmp_path, monkeypatch):
+    monkeypatch.setenv("IDENTICA_DATA", str(tmp_path))
+    for row in ROWS:
+        paper = STUDY.experiment(row, row.kind, 0, "paper")
+        images, training = paper.images, paper.recipe.training
+        assert (images.size, images.train, images.test) == (224, 250_000, 25_000)
+        assert paper.recipe.network == "resnet18"
+        assert (training.steps, training.batch, training.lr) == (30_000, 512, 1e-4)
+        assert (training.optimizer, training.warmup, training.decay) == ("adam", 0, 0)
+        assert STUDY.experiment(row, row.kind, 0, "fast").images.size == 64
     with pytest.raises(InputError, match="preset must be one of fast, paper"):
-        STUDY.job(ROWS[0], "contrastive", 0, "slow")
+        STUDY.experiment(ROWS[0], "contrastive", 0, "slow")
 
 
 def test_the_table_is_the_published_one():
@@ -88,7 +96,7 @@ def finished(tmp_path_factory):
     """Rows of every sort, one seed, in one process."""
     folder = tmp_path_factory.mktemp("study")
     rows = [1, 3, 5, 6, 7]
-    outcome = reproduce(STUDY, rows=rows, seeds=[0], preset=QUICK, workers=1, out=folder)
+    outcome = reproduce(SMALL_STUDY, rows=rows, seeds=[0], preset=QUICK, workers=1, out=folder)
     assert not outcome.failures
     return folder
 
@@ -137,30 +145,32 @@ def test_positives_that_do_not_belong_to_the_images_are_refused(finished):
     before = path.read_bytes()
     np.save(path, np.zeros((7, 16), np.int32))
     with pytest.raises(InputError, match=r"Normal-std-0.5.npy must hold positives of 40 images"):
-        runs.positives(ROWS[0], finished, QUICK.images)
+        made(ROWS[0], QUICK).positives(finished)
     path.write_bytes(before[:100])
     with pytest.raises(InputError, match="cut short"):
-        runs.positives(ROWS[0], finished, QUICK.images)
+        made(ROWS[0], QUICK).positives(finished)
     path.write_bytes(before)
 
 
 def test_a_finished_run_is_read_again(finished):
     for row in (ROWS[0], ROWS[5]):
-        folder = finished / "runs" / STUDY.job(row, row.kind, 0, QUICK).name
+        folder = finished / "runs" / SMALL_STUDY.experiment(row, row.kind, 0, QUICK).name
         config, result = (read_json(folder / f"{name}.json") for name in ("config", "result"))
-        data, codes = recovered(row, Finished(0, folder, config, result))
+        experiment = STUDY.read_back(row, Finished(0, folder, config, result))
+        data = experiment.images.unseen(finished)
+        codes = experiments.codes_of(experiment.trained(folder)[1], data)
         assert codes.shape == (24, len(FACTORS))
         assert linear_r2(data.raw_latents, codes) == pytest.approx(result["scores"]["r2"], abs=1e-6)
-        assert sets.describe(row, 0, settings_of(config)) == config
+        assert plain(experiment.config) == config
 
 
 @pytest.mark.parametrize("row", ROWS[:5], ids=lambda row: f"row {row.row}")
 def test_codes_lie_in_the_space_of_the_model(row):
-    objective, model = runs.make_objective(row, FAST, 0)
+    objective, model = made(row, FAST).objective()
     x = torch.rand(6, 3, 32, 32, generator=torch.Generator().manual_seed(0))
     codes = model(x)
     if row.row in (1, 3):
-        assert ((codes > 0) & (codes < sets.matched_side(row))).all()
+        assert ((codes > 0) & (codes < experiments.matched_side(row.conditional))).all()
     else:
         assert row.model_space.contains(codes).all()
     loss = objective(Pairs(None, None, x, x.flip(3)))
@@ -168,12 +178,13 @@ def test_codes_lie_in_the_space_of_the_model(row):
 
 
 def test_the_fast_box_has_the_side_where_the_model_is_the_process():
-    for row in (ROWS[0], sets.narrower(ROWS[0], 0.7)):
-        side = runs.make_model(row, FAST, 0).head.sides
-        torch.testing.assert_close(side, torch.full((10,), 2 / (row.conditional.std * 2**0.5)))
+    for experiment, std in ((made(ROWS[0], FAST), 0.5), (made(ROWS[0], FAST).narrower(0.7), 0.35)):
+        assert experiment.row.conditional.std == pytest.approx(std)
+        side = experiment.model().head.sides
+        torch.testing.assert_close(side, torch.full((10,), 2 / (std * 2**0.5)))
     learnt = {True: PAPER, False: FAST}
-    for learn, preset in learnt.items():
-        assert runs.make_model(ROWS[0], preset, 0).head.learnable is learn
+    for learn, recipe in learnt.items():
+        assert made(ROWS[0], recipe).model().head.learnable is learn
 
 
 def test_a_traversal_moves_one_factor_of_codes_that_are_the_factors(tmp_path):
@@ -198,7 +209,7 @@ class Killed(Exception):
 
 
 @pytest.mark.parametrize(
-    ("preset", "row", "at"),
+    ("recipe", "row", "at"),
     [
         (FAST, ROWS[0], 3),  # the second of three starts
         (FAST, ROWS[0], 7),  # narrow pairs
@@ -207,73 +218,71 @@ class Killed(Exception):
         (FAST, ROWS[2], "head, step 1 of 2"),
         (FAST, ROWS[3], 9),
         (FAST, ROWS[4], 2),
-        (FAST, ROWS[5], 2),
+        (THREEDIDENT_SUPERVISED, ROWS[5], 2),
         (PAPER, ROWS[0], 2),
     ],
 )
-def test_a_run_that_is_killed_goes_on_to_the_same_numbers(tmp_path, preset, row, at):
-    settings = tiny(preset)
+def test_a_run_that_is_killed_goes_on_to_the_same_numbers(tmp_path, recipe, row, at):
+    experiment, store = made(row, tiny(recipe)), tmp_path / "runs"
     total, head, size, end = (10, 2, 8, "head, step 1 of 2") if at != 2 else (3, 0, 6, 2)
-    assert sets.work(row, settings) == (total, total * size)
+    assert sum(training.steps for training in experiment.trainings) == total
+    assert experiment.pairs == total * size
 
     def kill(step, steps, doing=""):
         assert steps == total
         if (doing or step) == at:
             raise Killed
 
-    whole = runs.run(row, 0, settings, tmp_path, out=tmp_path / "a")
+    whole = experiment.run(store / "a")
     with pytest.raises(Killed):
-        runs.run(row, 0, settings, tmp_path, out=tmp_path / "b", tick=kill)
+        experiment.run(store / "b", kill)
     told = []
 
     def tick(step, steps, doing=""):
         told.append(doing or step)
 
-    resumed = runs.run(row, 0, settings, tmp_path, out=tmp_path / "b", tick=tick)
+    resumed = experiment.run(store / "b", tick)
     assert told[-1] == end
     assert 1 not in told  # the first steps are not done again
     assert resumed["scores"] == whole["scores"]
     assert resumed["pairs"] == (total + head) * size
-    a, b = ((tmp_path / run / "model.safetensors").read_bytes() for run in "ab")
+    a, b = ((store / run / "model.safetensors").read_bytes() for run in "ab")
     assert a == b
-    records = [[record | {"seconds": 0} for record in read_metrics(tmp_path / run)] for run in "ab"]
+    records = [[record | {"seconds": 0} for record in read_metrics(store / run)] for run in "ab"]
     assert records[0] == records[1]
-    settings = replace(settings, network="resnet19")
+    wrong = replace(experiment, recipe=replace(experiment.recipe, network="resnet19"))
     with pytest.raises(InputError, match="network must be one of"):
-        runs.run(row, 0, settings, tmp_path, out=tmp_path / "c")
+        wrong.run(store / "c")
 
 
 def test_a_damaged_part_is_set_aside_and_the_run_begun_anew(tmp_path):
-    settings = tiny(FAST)
-
-    def work(folder, tick=None):
-        return runs.run(ROWS[0], 0, settings, tmp_path, out=folder, tick=tick)
+    experiment, store = made(ROWS[0], tiny(FAST)), tmp_path / "runs"
 
     def kill(step, *_):
         if step == 7:
             raise Killed
 
-    config = sets.describe(ROWS[0], 0, settings)
+    folder, config = store / "run", experiment.config
     with pytest.raises(Killed):
-        execute(tmp_path / "run", config, lambda folder: work(folder, kill))
-    (tmp_path / "run" / "parts" / "start-1" / "checkpoint.safetensors").write_bytes(b"?")
-    found = execute(tmp_path / "run", config, work)
-    assert found["scores"] == work(tmp_path / "whole")["scores"]
-    assert (tmp_path / "run" / "parts.aside-1" / "start-0").is_dir()
-    assert not (tmp_path / "run" / "parts").exists()
-    assert "set aside as parts.aside-1" in (tmp_path / "run" / "notes.log").read_text()
+        execute(folder, config, lambda folder: experiment.run(folder, kill))
+    (folder / "parts" / "start-1" / "checkpoint.safetensors").write_bytes(b"?")
+    found = execute(folder, config, experiment.run)
+    assert found["scores"] == experiment.run(store / "whole")["scores"]
+    assert (folder / "parts.aside-1" / "start-0").is_dir()
+    assert not (folder / "parts").exists()
+    assert "set aside as parts.aside-1" in (folder / "notes.log").read_text()
 
 
 def test_the_head_learns_by_itself_and_the_rest_stays(tmp_path):
     """Its codes are those of the whole network, before and after; only the head moves in the end."""
-    settings = tiny(FAST)
-    assert settings.walking is not None
+    recipe = tiny(FAST)
+    assert recipe.walking is not None
     weights = {}
     for steps in (1, 2):
-        head = replace(settings.walking.head, steps=steps)
-        chosen = replace(settings, walking=replace(settings.walking, head=head))
-        out = tmp_path / str(steps)
-        result = runs.run(ROWS[0], 0, chosen, tmp_path, out=out)
+        head = replace(recipe.walking.head, steps=steps)
+        chosen = replace(recipe, walking=replace(recipe.walking, head=head))
+        out = tmp_path / "runs" / str(steps)
+        result = made(ROWS[0], chosen).run(out)
         records = read_metrics(out)
         assert [r["step"] for r in records] == [7, 8, 9, 10, 11, 12][: 4 + steps]
         assert records[-1]["r2"] == pytest.approx(result["scores"]["r2"], abs=1e-6)
@@ -282,24 +291,25 @@ def test_the_head_learns_by_itself_and_the_rest_stays(tmp_path):
     moved = {name for name in weights[1] if not torch.equal(weights[1][name], weights[2][name])}
     assert moved
     assert all("encoder.head" in name for name in moved)
-    wrong = replace(settings, network="resnet18")
+    wrong = made(ROWS[0], replace(recipe, network="resnet18"))
     with pytest.raises(InputError, match='unless network is "small"'):
-        runs.run(ROWS[0], 0, wrong, tmp_path, out=tmp_path / "c")
+        wrong.run(tmp_path / "runs" / "c")
 
 
 def test_the_published_recipe_has_the_pairs_of_the_published_program():
     for row in ROWS[:4]:
-        pairs = sets.as_trained(row, PAPER).conditional
+        paper = STUDY.experiment(row, row.kind, 0, "paper")
+        pairs = paper.row.conditional
         assert type(pairs) is type(row.conditional)
-        assert sets.scale_of(pairs) == 0.1
-        assert STUDY.job(row, row.kind, 0, "paper").config["conditional"] == repr(pairs)
-        assert sets.as_trained(row, FAST) == row
-    assert sets.as_trained(ROWS[4], PAPER).conditional is None
+        assert experiments.scale_of(pairs) == 0.1
+        assert paper.config["conditional"] == repr(pairs)
+        assert STUDY.experiment(row, row.kind, 0, "fast").row == row
+    assert STUDY.experiment(ROWS[4], "contrastive", 0, "paper").row.conditional is None
 
 
 def test_the_original_images_are_used_where_they_are(tmp_path, monkeypatch):
     monkeypatch.setenv("IDENTICA_DATA", str(tmp_path / "data"))
-    assert not sets.choose("paper").images.original
+    assert not paper_images().original
     rng = np.random.default_rng(0)
     for part, n in (("train", 12), ("test", 9)):
         z = rng.uniform(-1, 1, (n, 10))
@@ -310,24 +320,25 @@ def test_the_original_images_are_used_where_they_are(tmp_path, monkeypatch):
             size=16,
             packed=False,
         )
-    images = sets.choose("paper").images
+    images = STUDY.experiment(ROWS[0], "contrastive", 0, "paper").images
     assert (images.train, images.test, images.original) == (12, 9, True)
-    assert not sets.choose("fast").images.original
-    settings = tiny(sets.choose("paper"), steps=1)
+    assert not STUDY.experiment(ROWS[0], "contrastive", 0, "fast").images.original
     monkeypatch.setattr(Renderer, "draw", None)  # nothing is rendered
-    found = runs.run(ROWS[0], 0, settings, tmp_path / "study", out=tmp_path / "run")
+    experiment = ImageExperiment(ROWS[0], 0, tiny(PAPER, steps=1), images)
+    found = experiment.run(tmp_path / "study" / "runs" / "run")
     assert 0 <= found["scores"]["mcc"] <= 1
-    assert not (tmp_path / "study").exists()
+    assert not (tmp_path / "study" / "images").exists()
 
 
 def test_it_learns():
     """A few steps of the fast preset lower the loss of labelled images."""
-    objective, _ = runs.make_objective(ROWS[5], FAST, 0)
-    process = runs.make_process(ROWS[0], replace(FAST.images, size=32))
+    recipe = THREEDIDENT_SUPERVISED
+    objective, _ = made(ROWS[5], recipe).objective()
+    process = experiments.make_process(replace(SMALL, size=32))
     z = process.latents(64, generator=0)
     batch = Labelled(z, process.mixing(z))
     training = replace(
-        FAST.supervised, steps=20, batch=64, lr=3e-3, score_every=1, warmup=2, optimizer="adam"
+        recipe.training, steps=20, batch=64, lr=3e-3, score_every=1, warmup=2, optimizer="adam"
     )
     history = train(objective, lambda size, generator: batch, training)
     losses = [record["loss"] for record in history.records]

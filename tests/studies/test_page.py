@@ -1,21 +1,19 @@
 """The page of a study in a real browser, and what it shows."""
 
 import re
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "studies"))
 from helpers import tiny
 from helpers.browser import browser
 from helpers.fakes import fake
+from identica.metrics import linear_r2
 from identica.runs import folder as runs
-from identica.studies import experiment, find, report, table
+from identica.studies import find, report, table
 from identica.studies.page import write_study_page
 from identica.studies.runner import plan
-from identica.studies.synthetic import align, recovered
+from identica.studies.synthetic import HELD_OUT, align
 from identica.studies.theorem1 import ROWS, Theorem1
 
 SHOWN = """
@@ -121,18 +119,12 @@ def test_the_page_stands_alone_and_says_what_theory_says(page):
 
 
 def test_every_trained_row_has_its_curves_and_its_factors(tmp_path):
-    study, settings = tiny.study(), tiny.preset(20)
+    study = tiny.study()
     names = {}
-    for item in plan(study, tmp_path, rows=[1, 3], seeds=[0, 1], preset=settings):
-        row, kind, seed = item.uses[0]
-        if kind == "contrastive":
+    for item in plan(study, tmp_path, rows=[1, 3], seeds=[0, 1], preset=tiny.recipe(20)):
+        if item.job.kind == "contrastive":
             names[item.uses[0]] = item.job.name
-            record = study.rows[row - 1]
-            runs.execute(
-                tmp_path / "runs" / item.job.name,
-                item.job.config,
-                lambda out, a=(record, kind, seed): experiment.run(*a, settings, out=out)[0],
-            )
+            runs.execute(tmp_path / "runs" / item.job.name, item.job.config, item.job.run)
     table.register(tmp_path, study, names)
     report(tmp_path, study)
     text = (tmp_path / "report.html").read_text()
@@ -144,8 +136,8 @@ def test_every_trained_row_has_its_curves_and_its_factors(tmp_path):
     # the codes in the picture are those of the run: they give its score
     entry = table.collect(tmp_path, study)[0]
     run = entry.runs[0]
-    z, codes = recovered(entry.row, run, size=experiment.HELD_OUT)
-    assert experiment.linear_r2(z, codes) == pytest.approx(run.result["scores"]["r2"], abs=1e-6)
+    z, codes = study.read_back(entry.row, run).recovered(run, size=HELD_OUT)
+    assert linear_r2(z, codes) == pytest.approx(run.result["scores"]["r2"], abs=1e-6)
 
     # what is damaged costs its picture, not the page
     (run.folder / "model.safetensors").write_text("torn")
