@@ -157,6 +157,15 @@ def test_pasted_tables_are_those_of_the_results():
     assert paste.main(check=True) == 0
 
 
+def test_the_architecture_has_a_line_for_every_room():
+    page = (DOCS / "architecture.md").read_text("utf-8")
+    cells = re.findall(r"^\| (`.*?`) \|", page, re.M)
+    named = [name for cell in cells for name in re.findall(r"`(\w+)`", cell)]
+    package = ROOT / "src" / "identica"
+    rooms = {path.stem for path in package.iterdir() if path.stem[0] not in "._"} - {"py"}
+    assert sorted(named) == sorted(rooms)
+
+
 # --- the site ---------------------------------------------------------------------------------------
 
 
@@ -251,9 +260,10 @@ def test_docstrings_have_no_markup_that_the_reference_does_not_render(built):
 
 
 def test_names_that_share_a_line_stay_together(built):
-    [page] = [path.read_text("utf-8") for path in built if path.name == "estimator.html"]
-    assert "training_,\u00a0history_</code>" in page
-    assert "training_,</code>" not in page
+    """As in `a, b: text`, which is not an `a` of type `b`."""
+    pages = [path.read_text("utf-8") for path in built if path.parent.name == "api"]
+    assert [page for page in pages if re.search(r">\w+,\u00a0\w+</span></code>", page)]
+    assert not [page for page in pages if re.search(r">\w+,</span></code>", page)]
 
 
 def test_no_two_entries_of_the_menu_have_the_same_name():
