@@ -16,8 +16,6 @@ from urllib.parse import unquote, urldefrag, urlsplit
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent / "report"))
-sys.path.insert(0, str(Path(__file__).parents[1] / "docs"))
 import blocks
 import identica
 import paste
@@ -47,8 +45,8 @@ def short(monkeypatch, tmp_path):
 
     monkeypatch.setattr("identica.training.train", briefly)
     monkeypatch.setattr("identica.estimator.fit.train", briefly)
-    for size in ("fitting.JUDGED", "fitting.MEASURED", "estimator.SCORED", "selection.HELD_OUT"):
-        monkeypatch.setattr(f"identica.{size}", 256)
+    for size in ("fit.JUDGED", "fit.MEASURED", "contrastive_ica.SCORED", "selection.HELD_OUT"):
+        monkeypatch.setattr(f"identica.estimator.{size}", 256)
     monkeypatch.chdir(tmp_path)
 
 
@@ -159,6 +157,15 @@ def test_pasted_tables_are_those_of_the_results():
     assert paste.main(check=True) == 0
 
 
+def test_the_architecture_has_a_line_for_every_room():
+    page = (DOCS / "architecture.md").read_text("utf-8")
+    cells = re.findall(r"^\| (`.*?`) \|", page, re.M)
+    named = [name for cell in cells for name in re.findall(r"`(\w+)`", cell)]
+    package = ROOT / "src" / "identica"
+    rooms = {path.stem for path in package.iterdir() if path.stem[0] not in "._"} - {"py"}
+    assert sorted(named) == sorted(rooms)
+
+
 # --- the site ---------------------------------------------------------------------------------------
 
 
@@ -241,10 +248,29 @@ def test_the_reference_holds_every_public_name(built):
 
 
 def test_doctests_are_shown_as_code(built):
-    """Markdown takes >>> for a quotation unless told otherwise."""
+    """Markdown would take >>> for a quotation."""
     pages = [path.read_text("utf-8") for path in built if path.parent.name == "api"]
     assert sum(page.count('class="gp">&gt;&gt;&gt; </span>') for page in pages) > 100
     assert not [page for page in pages if "<blockquote>" in page]
+
+
+def test_docstrings_have_no_markup_that_the_reference_does_not_render(built):
+    pages = [path.read_text("utf-8") for path in built if path.parent.name == "api"]
+    assert not [role for page in pages for role in re.findall(r"\.\. \w+::|:\w+:<code>", page)]
+
+
+def test_names_that_share_a_line_stay_together(built):
+    """As in `a, b: text`, which is not an `a` of type `b`."""
+    pages = [path.read_text("utf-8") for path in built if path.parent.name == "api"]
+    assert [page for page in pages if re.search(r">\w+,\u00a0\w+</span></code>", page)]
+    assert not [page for page in pages if re.search(r">\w+,</span></code>", page)]
+
+
+def test_no_two_entries_of_the_menu_have_the_same_name():
+    text = (ROOT / "mkdocs.yml").read_text("utf-8")
+    names = re.findall(r"^ +- ([^:\n]+): \S+\.md$", text[text.index("\nnav:") :], re.M)
+    assert len(names) == len(PAGES)
+    assert len(set(names)) == len(names)
 
 
 # --- in a browser -----------------------------------------------------------------------------------

@@ -17,9 +17,9 @@ from identica.metrics.procrustes import procrustes
 
 
 def agreement(codes: Sequence[Any], up_to: str = "affine") -> float:
-    r"""Mean agreement of all pairs of codes, up to the maps that the theory leaves open.
+    """Mean agreement of all pairs of codes, up to the maps that the theory leaves open.
 
-    .. math:: \frac{2}{m(m-1)} \sum_{a<b} \frac{s(h_a, h_b) + s(h_b, h_a)}{2}
+        2 / (m(m − 1)) · Σ_{a<b} (s(h_a, h_b) + s(h_b, h_a)) / 2
 
     with s the held-out `linear_r2` (affine), 1 − the `procrustes` error (orthogonal) or `mcc`
     (permutation). Codes fitted from different seeds that recovered the factors agree (1); agreement

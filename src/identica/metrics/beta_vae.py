@@ -20,9 +20,9 @@ def beta_vae(
     random_state: int | np.random.Generator = 0,
     progress: bool = False,
 ) -> float:
-    r"""Held-out accuracy in naming the factor j that the two samples of each pair share, from
+    """Held-out accuracy in naming the factor j that the two samples of each pair share, from
 
-    .. math:: \frac1L \sum_{l=1}^L |h(x_l) - h(x'_l)|, \qquad z_j(x_l) = z_j(x'_l)
+        (1/L) Σ_l |h(x_l) − h(x′_l)|,   where z_j(x_l) = z_j(x′_l)
 
     by logistic regression, with j drawn at random for each point. It is 1 if fixing a factor leaves
     a trace of its own in the codes; a rotation of the factors leaves one too, so the score says

@@ -34,18 +34,17 @@ def dci(
     random_state: int | np.random.Generator = 0,
     progress: bool = False,
 ) -> DCIResult:
-    r"""Is each code important for one factor, each factor predicted by one code, and how well?
+    """Is each code important for one factor, each factor predicted by one code, and how well?
 
-    .. math:: D = \sum_{i=1}^k \rho_i \bigl(1 - H_d(R_{i\cdot})\bigr), \qquad
-        C = \frac1d \sum_{j=1}^d \bigl(1 - H_k(R_{\cdot j})\bigr)
+        D = Σ_i ρ_i (1 − H_d(R_i·)),   C = (1/d) Σ_j (1 − H_k(R_·j))
 
-    where :math:`R_{ij}` is the importance of code i in gradient-boosted trees that predict factor j
+    where R_ij is the importance of code i in gradient-boosted trees that predict factor j
     (the decrease of squared error at its splits; each column sums to 1), H is the entropy of a row
-    or column scaled to sum 1, in base d or k, and :math:`\rho_i` is the share of code i in all
+    or column scaled to sum 1, in base d or k, and ρ_i is the share of code i in all
     importance, so codes that predict nothing do not count. C leaves out codes that know no more of
     the factors than noise would. Informativeness is the mean held-out accuracy (discrete factors)
     or R² (continuous ones, 0 if negative) on a third of the rows. If every code is there twice, the
-    two share their importance: D stays and C is :math:`1 - \log_k 2`.
+    two share their importance: D stays and C is 1 − log_k 2.
 
     Reference: Eastwood & Williams, A Framework for the Quantitative Evaluation of Disentangled
     Representations, ICLR 2018; settings of Locatello et al., ICML 2019 (100 rounds of trees of

@@ -25,9 +25,9 @@ def factor_vae(
     random_state: int | np.random.Generator = 0,
     progress: bool = False,
 ) -> float:
-    r"""Held-out accuracy in naming the factor j that a group of samples shares, from the one code
+    """Held-out accuracy in naming the factor j that a group of samples shares, from the one code
 
-    .. math:: i^* = \arg\min_i \frac{\operatorname{Var}_{\text{group}} h_i}{\operatorname{Var} h_i}
+        i* = argmin_i Var_group(h_i) / Var(h_i)
 
     by majority vote: each code stands for the factor it most often points to. It is 1 if every
     factor stills a code of its own; duplicated codes do no harm, a rotation does. Codes that

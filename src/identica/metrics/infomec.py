@@ -33,11 +33,10 @@ def infomec(
     random_state: int | np.random.Generator = 0,
     progress: bool = False,
 ) -> InfoMECResult:
-    r"""Does each code inform about one factor (M), each factor reach one code (C), linearly (E)?
+    """Does each code inform about one factor (M), each factor reach one code (C), linearly (E)?
 
-    .. math:: M = \frac{\frac1{k'} \sum_i \max_j N_{ji} / \sum_j N_{ji} - \frac1d}{1 - \frac1d},
-        \qquad N_{ji} = \frac{I(z_j; h_i)}{H(z_j)}, \qquad
-        E = \frac1d \sum_{j=1}^d 1 - \frac{\min_f \mathbb E[-\log f(z_j \mid h)]}{H(z_j)}
+        M = ((1/k') Σ_i max_j N_ji / Σ_j N_ji − 1/d) / (1 − 1/d),   N_ji = I(z_j; h_i) / H(z_j)
+        E = (1/d) Σ_j (1 − min_f E[−log f(z_j | h)] / H(z_j))
 
     and C as M with the roles of factors and codes exchanged. Codes that know no more of the factors
     than noise would are left out. M and C further leave out continuous codes whose range is below

@@ -11,11 +11,9 @@ from identica.metrics.columns import Matrix, centre_and_scale, factors_and_codes
 
 
 def linear_r2(z: Any, h: Any, *, in_sample: bool = False) -> float:
-    r"""Share of the variance of the true factors that a least-squares map of the codes explains.
+    """Share of the variance of the true factors that a least-squares map of the codes explains.
 
-    .. math:: R^2 = \frac1d \sum_{j=1}^d \max\Bigl(0,\;
-        1 - \frac{\sum_i (z_{ij} - \hat z_{ij})^2}{\sum_i (z_{ij} - \bar z_j)^2}\Bigr),
-        \qquad \hat z = A h + b
+        R² = (1/d) Σ_j max(0, 1 − Σ_i (z_ij − ẑ_ij)² / Σ_i (z_ij − z̄_j)²),   ẑ = A h + b
 
     The mean is uniform: each factor counts the same, whatever its variance. The map (A, b) is
     fitted on the first half of the rows and scored on the second, so rows that come in an order

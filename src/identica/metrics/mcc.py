@@ -19,9 +19,9 @@ class Match(NamedTuple):
 
 
 def mcc(z: Any, h: Any, method: str = "pearson", *, held_out: bool = False) -> float:
-    r"""Mean absolute correlation under the best one-to-one assignment of codes to factors.
+    """Mean absolute correlation under the best one-to-one assignment of codes to factors.
 
-    .. math:: \mathrm{MCC} = \frac1d \max_\pi \sum_{j=1}^d |\mathrm{corr}(z_j, h_{\pi(j)})|
+        MCC = (1/d) max_π Σ_j |corr(z_j, h_π(j))|
 
     It is 1 exactly when h is a permutation of z with sign flips and scaling (for Spearman: with
     any monotonic map per coordinate). The mean is over the true factors: further codes are ignored,

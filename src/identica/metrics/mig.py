@@ -10,10 +10,9 @@ from identica.metrics._information import BINS, information
 
 
 def mig(z: Any, h: Any, *, bins: int = BINS, factors: str = "auto") -> float:
-    r"""Mutual information gap: each factor should be known to one code and to no other.
+    """Mutual information gap: each factor should be known to one code and to no other.
 
-    .. math:: \mathrm{MIG} = \frac1d \sum_{j=1}^d
-        \frac{I(z_j; h_{(1)}) - I(z_j; h_{(2)})}{H(z_j)}
+        MIG = (1/d) Σ_j (I(z_j; h_(1)) − I(z_j; h_(2))) / H(z_j)
 
     with the codes (1) and (2) that know most of factor j. A duplicated code scores 0. One code that
     holds two factors is not punished: see `modularity`. A factor of more than `bins` equally

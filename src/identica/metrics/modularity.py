@@ -8,10 +8,9 @@ from identica.metrics._information import BINS, information, is_informative
 
 
 def modularity(z: Any, h: Any, *, bins: int = BINS, factors: str = "auto") -> float:
-    r"""Mean, over the codes, of how exclusively a code informs about its best factor.
+    """Mean, over the codes, of how exclusively a code informs about its best factor.
 
-    .. math:: \frac1k \sum_{i=1}^k \Bigl(1 - \frac{\sum_{j \ne j_i} I(z_j; h_i)^2}
-        {(d - 1)\, I(z_{j_i}; h_i)^2}\Bigr), \qquad j_i = \arg\max_j I(z_j; h_i)
+        (1/k) Σ_i (1 − Σ_{j≠j_i} I(z_j; h_i)² / ((d − 1) I(z_{j_i}; h_i)²)),   j_i = argmax_j I(z_j; h_i)
 
     A duplicated code is as modular as one; a code that holds two factors equally loses 1/(d−1).
     A code that knows no more of the factors than noise would counts 0. (Counts of finite data show

@@ -20,11 +20,11 @@ class ProcrustesResult(NamedTuple):
 
 
 def procrustes(z: Any, h: Any) -> ProcrustesResult:
-    r"""Relative squared error of the best orthogonal map, with one scale, from codes to factors.
+    """Relative squared error of the best orthogonal map, with one scale, from codes to factors.
 
-    .. math:: \min_{s,\,Q^\top Q = I} \frac{\|Z - s H Q\|_F^2}{\|Z\|_F^2}
-        = 1 - \frac{\|Z^\top H\|_*^2}{\|Z\|_F^2 \, \|H\|_F^2}
-        \qquad (Z, H \text{ centred}, \|\cdot\|_* \text{ the nuclear norm})
+        min_{s, QᵀQ = I} ‖Z − s H Q‖² / ‖Z‖² = 1 − ‖ZᵀH‖_*² / (‖Z‖² ‖H‖²)
+
+    with Z and H centred, ‖·‖ the Frobenius and ‖·‖_* the nuclear norm.
 
     It is 0 when h is a rotation or reflection of z up to scale and shift, the guarantee on the
     sphere, and 1 when the codes say nothing; swapping z and h leaves it the same. Where the widths

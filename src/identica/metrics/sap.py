@@ -20,9 +20,9 @@ def sap(
     random_state: int | np.random.Generator = 0,
     progress: bool = False,
 ) -> float:
-    r"""Separated attribute predictability: a factor should be predictable from one code alone.
+    """Separated attribute predictability: a factor should be predictable from one code alone.
 
-    .. math:: \mathrm{SAP} = \frac1d \sum_{j=1}^d \bigl(S_{j(1)} - S_{j(2)}\bigr)
+        SAP = (1/d) Σ_j (S_j(1) − S_j(2))
 
     with the two codes that predict factor j best. The score S of a code is its squared
     correlation with a continuous factor, or the held-out accuracy of a linear SVM (C = .01,

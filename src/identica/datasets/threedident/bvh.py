@@ -41,7 +41,7 @@ class Tree(NamedTuple):
 def build(mesh: Mesh) -> Tree:
     """Split the triangles top down, each time where the surface area heuristic is least.
 
-    The cost of a split is :math:`A_l n_l + A_r n_r`, the surface areas and triangle counts of its
+    The cost of a split is A_l n_l + A_r n_r, the surface areas and triangle counts of its
     two sides (MacDonald & Booth 1990).
 
     >>> from identica.datasets.threedident.teapot import teapot

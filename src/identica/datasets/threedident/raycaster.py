@@ -49,12 +49,12 @@ def render(
 
     Direct light with soft shadows, as Blender's Cycles renders it without bounces. The same latents
     always give the same image, whatever else is in the batch. Draws on
-    :func:`numba.get_num_threads` threads.
+    `numba.get_num_threads` threads.
 
     Reference: Zimmermann, Sharma, Schneider, Bethge & Brendel (ICML 2021).
 
     Args:
-        raw_latents: N×10 numbers in [-1, 1], in the order of :data:`FACTORS`.
+        raw_latents: N×10 numbers in [-1, 1], in the order of `FACTORS`.
         size: side of the images in pixels; at most 4096, less with more than 35 samples.
         samples: rays for a pixel at edges and in the rims of shadows (at least 4, rounded to what
             fits a grid; at most 4096); elsewhere a sixteenth of them will do.

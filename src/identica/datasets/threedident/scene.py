@@ -99,7 +99,7 @@ class Frames(NamedTuple):
 def latents(**factors: Any) -> NDArray[np.float64]:
     """N×10 raw latents of which only the named factors vary; all others are 0.
 
-    Each factor of :data:`FACTORS` is a number or N numbers in [-1, 1].
+    Each factor of `FACTORS` is a number or N numbers in [-1, 1].
 
     >>> latents(x=[-1, 1], spot_hue=0.5)
     array([[-1. ,  0. ,  0. ,  0. ,  0. ,  0. ,  0. ,  0. ,  0.5,  0. ],
@@ -117,7 +117,7 @@ def latents(**factors: Any) -> NDArray[np.float64]:
 
 
 def check_factors(names: Sequence[str]) -> tuple[str, ...]:
-    """Names of factors, each once, or an :class:`InputError`."""
+    """Names of factors, each once, or an `InputError`."""
     unknown = sorted(set(names) - set(FACTORS))
     if unknown:
         raise InputError(f"factors must be among {', '.join(FACTORS)}; got {', '.join(unknown)}")
@@ -127,7 +127,7 @@ def check_factors(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def check_latents(raw_latents: Any) -> NDArray[np.float64]:
-    """N×10 floats in [-1, 1], or an :class:`InputError`."""
+    """N×10 floats in [-1, 1], or an `InputError`."""
     matrix = real_matrix("raw_latents", raw_latents)
     if matrix.shape[1] != len(FACTORS):
         raise InputError(
@@ -145,7 +145,7 @@ def check_latents(raw_latents: Any) -> NDArray[np.float64]:
 
 
 def check_size(size: int) -> int:
-    """The side of an image in pixels, or an :class:`InputError`."""
+    """The side of an image in pixels, or an `InputError`."""
     return limited("size", size, LARGEST)
 
 

@@ -22,8 +22,8 @@ class Mesh(NamedTuple):
 def teapot(steps: int = 10) -> Mesh:
     """The teapot of 3DIdent: each patch cut into `steps` × `steps` cells of two triangles.
 
-    A patch is :math:`P(u, v) = \\sum_{ab} B_a(u) B_b(v) C_{ab}` with the cubic Bernstein
-    polynomials :math:`B` and the control points :math:`C` measured by M. Newell (1975). It is
+    A patch is P(u, v) = Σ_ab B_a(u) B_b(v) C_ab with the cubic Bernstein
+    polynomials B and the control points C measured by M. Newell (1975). It is
     turned by 315° about z, centred, and scaled so that its largest side is 4.442.
 
     >>> mesh = teapot()

@@ -18,7 +18,7 @@ HORIZON = 1000.0  # the ground ends here
 
 
 class Stage(NamedTuple):
-    """What all images share: a :class:`Scene` as the kernels want it."""
+    """What all images share: a `Scene` as the kernels want it."""
 
     eye: Vector
     forward: Vector
@@ -31,7 +31,7 @@ class Stage(NamedTuple):
 
 
 class Shot(NamedTuple):
-    """One image: a row of :class:`Frames`."""
+    """One image: a row of `Frames`."""
 
     position: Vector
     rotation: tuple[Vector, Vector, Vector]
