@@ -44,7 +44,7 @@ studies: install
 	$(BIN)/identica reproduce icml-table4 --rows 1 --seeds 0-5 --workers 3 --out results/icml-table4
 	$(BIN)/identica reproduce icml-table4 --seeds 0-2 --out results/icml-table4
 	$(BIN)/python -m benchmarks.budget
-	-$(BIN)/python -m benchmarks.fresh  # needs the weights of row 1, which git does not keep
+	-$(BIN)/python -m validation.fresh  # needs the weights of row 1, which git does not keep
 
 docs: install
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

@@ -16,17 +16,17 @@ from typing import Any
 
 import torch
 
+from benchmarks._measure import trained
 from identica import Normal, Sphere
-from identica.studies import Row, load
-from identica.studies.experiment import make_loss, make_process, run
-from identica.studies.presets import Preset, choose
+from identica.studies import find
+from identica.studies.synthetic import SyntheticExperiment
 
 RESULTS = Path(__file__).parent.parent / "results" / "ablation.jsonl"
 
 
 @dataclass(frozen=True)
 class Variant:
-    """A row with changes to its fast preset (`preset`), its training, or the row itself (`process`)."""
+    """A row with changes to its fast recipe (`preset`), its training, or the row itself (`process`)."""
 
     name: str
     study: str
@@ -55,7 +55,7 @@ VARIANTS = [
     sphere("Muon, lr 0.02", optimizer="muon", lr=2e-2),
     *(sphere(f"SOAP, lr {lr:g}", lr=lr) for lr in (3e-3, 1e-2, 2e-2)),
     # network, batch, negatives per anchor, both members as anchors
-    *(sphere(f"hidden {h}", {"hidden": h}) for h in ((128, 128), (64, 64, 64), (256, 256, 256))),
+    *(sphere(f"hidden {h}", {"network": h}) for h in ((128, 128), (64, 64, 64), (256, 256, 256))),
     *(sphere(f"batch {batch}", batch=batch) for batch in (512, 2048)),
     sphere("64 negatives", {"negatives": 64}),
     sphere("one way", {"symmetric": False}),
@@ -116,10 +116,12 @@ VARIANTS = [
 ]
 
 
-def loss_of_the_truth(row: Row, preset: Preset) -> float:
+def loss_of_the_truth(experiment: SyntheticExperiment) -> float:
     """The loss of the true factors themselves at their best scale, on one batch."""
-    process, loss = make_process(row, 0), make_loss(row, replace(preset, tau_start=None))
-    z, z_pos = process.sample(preset.contrastive.batch, generator=1)[:2]
+    row, recipe = experiment.row, experiment.recipe
+    loss = replace(recipe, tau_start=None).loss(row.model)
+    process = replace(experiment, seed=0).process()
+    z, z_pos = process.sample(recipe.training.batch, generator=1)[:2]
     fixed = isinstance(row.model_space, Sphere)
     scales = torch.ones(1) if fixed else torch.logspace(-2, 2, 81)
     return min(loss(scale * z, scale * z_pos).item() for scale in scales)
@@ -146,14 +148,17 @@ def main(words: list[str]) -> None:
         chosen = not words or any(word in variant.name for word in words)
         if variant.name in done or not chosen:
             continue
-        row = replace(load(variant.study)[variant.row - 1], **variant.process)
-        preset = replace(choose("fast", row), **variant.preset)
-        preset = replace(preset, contrastive=replace(preset.contrastive, **variant.training))
-        result, history = run(row, "contrastive", variant.seed, preset, progress=variant.name)
+        study: Any = find(variant.study)
+        row = replace(study.rows[variant.row - 1], **variant.process)
+        recipe = study.experiment(row, "contrastive", variant.seed, "fast").recipe
+        training = replace(recipe.training, **variant.training)
+        recipe = replace(recipe, **variant.preset, training=training)
+        experiment = study.experiment(row, "contrastive", variant.seed, recipe)
+        result, curve = trained(experiment, variant.name)
         process = {name: repr(value) for name, value in variant.process.items()}
-        record = {**vars(variant), "process": process, **result, "curve": history.records}
-        record["steps"] = preset.contrastive.steps
-        record["loss_of_the_truth"] = loss_of_the_truth(row, preset)
+        record = {**vars(variant), "process": process, **result, "curve": curve}
+        record["steps"] = training.steps
+        record["loss_of_the_truth"] = loss_of_the_truth(experiment)
         RESULTS.parent.mkdir(exist_ok=True)
         with RESULTS.open("a") as file:
             file.write(json.dumps(record) + "\n")

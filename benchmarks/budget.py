@@ -8,16 +8,17 @@ table: means over seeds, and what the last part does to each seed.
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
 import numpy as np
 
 from identica.datasets.threedident import FACTORS
-from identica.studies.threedident import ROWS
-from identica.studies.threedident_settings import FAST, describe, r2_of
-from identica.studies.trained import read_metrics
+from identica.recipes import THREEDIDENT
+from identica.studies import find
+from identica.studies.study import Finished, read_metrics
+from identica.studies.table import finished, registered
+from identica.studies.threedident_experiment import r2_of
 
 STUDY = Path(__file__).parent.parent / "results" / "icml-table4"
 
@@ -25,18 +26,17 @@ STUDY = Path(__file__).parent.parent / "results" / "icml-table4"
 Records = list[dict[str, float]]
 
 
-def finished(study: Path) -> dict[int, Path]:
-    """The folders of the finished runs of the first row with the fast preset, by seed."""
-    found = {}
-    for folder in (study / "runs").glob("contrastive-*"):
-        if not (folder / "result.json").exists():
-            continue
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-        if config.items() >= describe(ROWS[0], config["seed"], FAST).items():
-            found[config["seed"]] = folder
+def matched_runs(folder: Path) -> list[Finished]:
+    """The finished runs of the first row with the fast preset, by seed."""
+    study = find("icml-table4")
+    row, found = study.rows[0], []
+    for (number, kind, seed), name in sorted(registered(folder)[1].items()):
+        if number == row.row and study.experiment(row, kind, seed, "fast").name == name:
+            run = finished(folder, name, seed)
+            found += [] if run is None else [run]
     if not found:
-        sys.exit(f"{study}: no finished run of row 1: `identica reproduce icml-table4 --rows 1`")
-    return dict(sorted(found.items()))
+        sys.exit(f"{folder}: no finished run of row 1: `identica reproduce icml-table4 --rows 1`")
+    return found
 
 
 def table(runs: list[Records]) -> str:
@@ -72,13 +72,13 @@ def by_seed(runs: dict[int, Records]) -> str:
 
 def before_the_head() -> int:
     """The steps in which the whole network is trained."""
-    assert FAST.walking is not None
-    return sum(training.steps for training in FAST.walking.parts())
+    assert THREEDIDENT.walking is not None
+    return sum(training.steps for training in THREEDIDENT.walking.on_images())
 
 
 def parts() -> str:
     """Where the parts of a run begin."""
-    how, joint = FAST.walking, before_the_head()
+    how, joint = THREEDIDENT.walking, before_the_head()
     assert how is not None
     return (
         f"The first {how.starts * how.start.steps} steps are those of {how.starts} networks of which one "
@@ -88,7 +88,7 @@ def parts() -> str:
 
 
 def main(study: Path) -> None:
-    runs = {seed: read_metrics(folder) for seed, folder in finished(study).items()}
+    runs = {run.seed: read_metrics(run.folder) for run in matched_runs(study)}
     text = f"{table(list(runs.values()))}\n{by_seed(runs)}"
     (study / "budget.md").write_text(text, encoding="utf-8")
     print(text)

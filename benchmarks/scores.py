@@ -7,10 +7,8 @@ from typing import Any
 
 import torch
 
-from benchmarks.steps import paper_step_seconds
-from identica.studies import load
-from identica.studies.experiment import run
-from identica.studies.presets import PAPER, choose
+from benchmarks._measure import trained
+from benchmarks.steps import contrastive, paper_step_seconds
 
 
 @dataclass(frozen=True)
@@ -41,17 +39,17 @@ def measure(goals: list[Goal]) -> list[dict[str, Any]]:
     records, all_threads = [], torch.get_num_threads()
     for goal in goals:
         torch.set_num_threads(all_threads)
-        row = load(goal.study)[goal.row - 1]
-        preset = choose("fast", row)
+        paper = contrastive(goal.study, goal.row, "paper")
+        row = paper.row
         published = row.published["contrastive"].mean
         enough = published - ROUNDED
-        recipe = paper_step_seconds(row) * PAPER.contrastive.steps
+        recipe = paper_step_seconds(paper) * paper.recipe.training.steps
         torch.set_num_threads(1)
         runs = []
         for seed in goal.seeds:
             label = f"{goal.study} row {goal.row} seed {seed}"
-            result, history = run(row, "contrastive", seed, preset, progress=label)
-            reached = [r["seconds"] for r in history.records if r[row.score] >= enough]
+            result, curve = trained(contrastive(goal.study, goal.row, "fast", seed), label)
+            reached = [r["seconds"] for r in curve if r[row.score] >= enough]
             runs.append(
                 {
                     "seed": seed,

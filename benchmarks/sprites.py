@@ -21,8 +21,8 @@ import torch
 from benchmarks._measure import matmul_rate, seconds
 from identica.datasets import dsprites
 from identica.datasets.root import data_root
-from identica.studies import sprites_run
-from identica.studies.sprites import DSPRITES_ROWS
+from identica.studies import find
+from identica.studies.sprites import load, sampler
 from identica.training.optimizers import make_optimizer
 
 RESULTS = Path(__file__).parent.parent / "results" / "sprites.json"
@@ -63,16 +63,15 @@ def whole_grid() -> dict[str, float]:
 
 def pairs_beside_steps() -> list[dict[str, Any]]:
     """Time to draw a batch of pairs, and to take a step of training with it, by method."""
+    study: Any = find("workshop-table2")
     records = []
-    for row in (DSPRITES_ROWS[4], DSPRITES_ROWS[7]):
-        settings = sprites_run.choose("fast", row)
-        training = settings.training
-        objective, _ = sprites_run.make_objective(row, 0, settings)
+    for row in (study.rows[4], study.rows[7]):
+        experiment = study.experiment(row, row.kind, 0, "fast")
+        training = experiment.recipe.training
+        objective, _ = experiment.objective()
         optimizer = make_optimizer(objective, training)
         generator = torch.Generator().manual_seed(0)
-        sample = partial(
-            sprites_run.sampler(sprites_run.load(row)), training.batch, generator=generator
-        )
+        sample = partial(sampler(load(row)), training.batch, generator=generator)
         batch = sample()
 
         def step(

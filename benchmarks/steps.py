@@ -8,33 +8,31 @@ from typing import Any
 import torch
 
 from benchmarks._measure import matmul_rate, seconds
-from identica.process import GenerativeProcess
-from identica.studies import Row, load
-from identica.studies.experiment import make_loss, make_model, make_process
-from identica.studies.presets import PAPER, Preset, choose
-from identica.training import Contrastive
+from identica.studies import find
+from identica.studies.synthetic import SyntheticExperiment
 from identica.training.optimizers import make_optimizer
 
 ROWS = [("icml-table1", 2), ("icml-table2", 1), ("icml-table2", 2)]
 
 
-def encoder_flops(preset: Preset, dim: int) -> int:
+def encoder_flops(experiment: SyntheticExperiment) -> int:
     """Operations of forward and backward passes of the encoder over a batch of pairs."""
-    widths = [dim, *preset.hidden, dim]
+    dim, hidden = experiment.row.space.dim, experiment.recipe.network
+    assert not isinstance(hidden, str)
+    widths = [dim, *hidden, dim]
     multiply_adds = sum(a * b for a, b in pairwise(widths))
     # forward, gradient of the weights, gradient of the inputs (none for the first layer)
     per_row = 2 * (3 * multiply_adds - widths[0] * widths[1])
-    return 2 * preset.contrastive.batch * per_row
+    return 2 * experiment.recipe.training.batch * per_row
 
 
-def step_seconds(row: Row, preset: Preset, steps: int = 20) -> dict[str, float]:
-    """Seconds per step of the fast preset and of its parts."""
-    process: GenerativeProcess = make_process(row, 0)
-    model, loss = make_model(row, preset, 0), make_loss(row, preset)
-    objective = Contrastive(model, loss)
-    optimizer = make_optimizer(objective, preset.contrastive)
-    generator = torch.Generator().manual_seed(0)
-    batch = preset.contrastive.batch
+def step_seconds(experiment: SyntheticExperiment, steps: int = 20) -> dict[str, float]:
+    """Seconds per step of an experiment and of its parts."""
+    process, training = experiment.process(), experiment.recipe.training
+    objective, model = experiment.objective()
+    loss: Any = objective.loss
+    optimizer = make_optimizer(objective, training)
+    generator, batch = torch.Generator().manual_seed(0), training.batch
     pairs = process.sample(batch, generator=generator)
     x = torch.cat([pairs.x, pairs.x_pos])
     codes = model(x).detach().requires_grad_()
@@ -67,10 +65,9 @@ def measure() -> list[dict[str, Any]]:
         torch.set_num_threads(threads)
         rate = matmul_rate()
         for study, number in ROWS:
-            row = load(study)[number - 1]
-            preset = choose("fast", row)
-            times = step_seconds(row, preset)
-            share = encoder_flops(preset, row.space.dim) / times["step"] / rate
+            experiment = contrastive(study, number, "fast")
+            times = step_seconds(experiment)
+            share = encoder_flops(experiment) / times["step"] / rate
             records.append(
                 {"study": study, "row": number, "threads": threads, "seconds": times}
                 | {"matmul_gflops": round(rate / 1e9, 1), "share_of_matmul": round(share, 3)}
@@ -79,15 +76,22 @@ def measure() -> list[dict[str, Any]]:
     return records
 
 
-def paper_step_seconds(row: Row) -> float:
+def contrastive(study: str, row: int, preset: str, seed: int = 0) -> SyntheticExperiment:
+    """The contrastive experiment of a row."""
+    table: Any = find(study)
+    return table.experiment(table.rows[row - 1], "contrastive", seed, preset)
+
+
+def paper_step_seconds(experiment: SyntheticExperiment) -> float:
     """Seconds per step of the published recipe: its network, batch and a loss that holds all
     distances at once."""
-    process, model = make_process(row, 0), make_model(row, PAPER, 0)
-    optimizer = make_optimizer(model, PAPER.contrastive)
+    row, training = experiment.row, experiment.recipe.training
+    process, model = experiment.process(), experiment.model()
+    optimizer = make_optimizer(model, training)
     generator = torch.Generator().manual_seed(0)
 
     def step() -> None:
-        pairs = process.sample(PAPER.contrastive.batch, generator=generator)
+        pairs = process.sample(training.batch, generator=generator)
         h, h_pos = model(pairs.x), model(pairs.x_pos)
         positive = row.model.similarity(h, h_pos)
         negatives = row.model.pairwise(h, h.roll(1, 0))

@@ -132,7 +132,7 @@ def test_a_run_elsewhere_goes_on_to_the_same_score(tmp_path, monkeypatch, row):
 
 def test_nothing_of_a_step_is_left_on_the_cpu(monkeypatch):
     for module in (families, align_uniform, infonce):  # which refuse tensors without values
-        monkeypatch.setattr(module, "floats", lambda name, value: value)
+        monkeypatch.setattr(module, "floats", lambda name, value, **_: value)
     masks = torch.zeros(8, 64, 64, dtype=torch.uint8, device=META)
     photos = torch.zeros(8, 3, 64, 64, dtype=torch.uint8, device=META)
     made = [KittiExperiment(row, 0, PAPER_IMAGES).objective()[0] for row in WORKSHOP_TABLE5[:8]]

@@ -235,21 +235,13 @@ def test_walks_move_one_code_and_keep_the_rest():
         )
 
 
-def test_a_contrastive_row_learns_on_real_masks(real_masks):
+def test_a_contrastive_row_learns_on_real_masks(real):
     """Forty steps leave an untrained encoder behind, on the loss that they minimise."""
     training = Training(
         steps=40, batch=16, lr=2e-3, optimizer="adam", warmup=5, decay=0, score_every=1
     )
     row = WORKSHOP_TABLE5[11]
     objective, _ = KittiExperiment(row, 0, Recipe(training, network="conv")).objective()
-    sample = kitti.sampler(real_masks, row.max_lag)
+    sample = kitti.sampler(kitti_masks.load(real("kitti_masks", "kitti_masks.npz")), row.max_lag)
     losses = [r["loss"] for r in train(objective, sample, training).records]
     assert np.mean(losses[-8:]) < np.mean(losses[:8]) - 0.5
-
-
-@pytest.fixture
-def real_masks():
-    try:
-        return kitti_masks.load()
-    except InputError:
-        pytest.skip("needs kitti_masks/kitti_masks.npz under IDENTICA_DATA")

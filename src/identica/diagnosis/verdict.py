@@ -31,7 +31,7 @@ DISTRUST = "do not trust"
 
 LEVELS = ("wrong", "unsure", "caution", "fine")
 
-# Thresholds, chosen on the processes of benchmarks/diagnosis.py that are not held out.
+# Thresholds, chosen on the processes of validation/diagnosis.py that are not held out.
 ENOUGH = 0.95  # R² or correlation from which factors count as recovered
 NOTHING = 0.02  # bits
 FORGOTTEN = 0.5  # share of the score on known pairs that is left on unseen ones: learnt by heart

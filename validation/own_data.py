@@ -1,6 +1,6 @@
 """What `ContrastiveICA` recovers with its defaults, where the answer is known.
 
-    python -m benchmarks.own_data [NAME …]       # writes results/own_data.json and .md
+    python -m validation.own_data [NAME …]       # writes results/own_data.json and .md
 
 five-factors: the README's lines. ten-factors: the paper's number of them. sequences: a slow random walk
 in a box. kitti-masks: real masks in motion. A part that is measured again replaces its old figures; the

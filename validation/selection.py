@@ -1,6 +1,6 @@
 """Does "auto" find the right space and family? Ten known processes, and some unseen ones.
 
-    python -m benchmarks.selection [NUMBER …]     # all, or some of them
+    python -m validation.selection [NUMBER …]     # all, or some of them
 
 The rule of choice was made with the first ten in view; those that are marked `unseen` were added
 and run once, afterwards. Writes results/selection.json; a process that is in it already is not run

@@ -1,6 +1,6 @@
 """Precisions spread twenty-fold over the factors: learnt ones against one for all.
 
-    python -m benchmarks.anisotropic        # writes results/anisotropic.json
+    python -m validation.anisotropic        # writes results/anisotropic.json
 
 Factors are uniform on a sphere in R⁵, positives have the density ∝ exp(−Σ_k λ_k (z_k − z̃_k)²), and the
 mixing is the paper's. With one precision for all no encoder can match that; with learnt ones the factors

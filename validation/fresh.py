@@ -1,6 +1,6 @@
 """Scores of the first row of 3DIdent on images by which nothing was chosen.
 
-    python -m benchmarks.fresh [STUDY]     # STUDY: results/icml-table4
+    python -m validation.fresh [STUDY]     # STUDY: results/icml-table4
 
 Renders as many images as the runs are scored on, from other latents, and writes `fresh.md` beside the
 table of the study: both scores of each finished run whose weights are there.
@@ -8,41 +8,39 @@ table of the study: both scores of each finished run whose weights are there.
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
 import torch
+from benchmarks.budget import STUDY, matched_runs
 
-from benchmarks.budget import STUDY, finished
-from identica import checkpoints
 from identica.datasets.threedident import FACTORS
 from identica.datasets.threedident.pairs import rendered
 from identica.runs.folder import WEIGHTS
-from identica.studies import threedident_run as runs
-from identica.studies.threedident import ROWS
-from identica.studies.threedident_settings import FAST, as_trained, r2_of
+from identica.studies import find
+from identica.studies.study import Finished
+from identica.studies.threedident_experiment import make_process, r2_of, scored
 
 LATENTS = 20261118  # the seed of the latents; runs are trained on those of seed 0 and scored on those of 1
 CHOSEN_BY = (0, 1, 2)  # seeds by whose scores the preset was chosen
 
 
-def table(trained: dict[int, Path], folder: Path) -> str:
+def table(runs: list[Finished], folder: Path) -> str:
     """Both scores of each run in Markdown; images are rendered into a folder."""
-    row = as_trained(ROWS[0], FAST)
-    process = runs.make_process(row, FAST.images)
-    z = process.latents(FAST.images.test, generator=LATENTS, dtype=torch.float64)
+    study = find("icml-table4")
+    experiments = {run.seed: study.read_back(study.rows[0], run) for run in runs}
+    images = experiments[runs[0].seed].images
+    process = make_process(images)
+    z = process.latents(images.test, generator=LATENTS, dtype=torch.float64)
     data = rendered(folder, process, z)
     found = {}
-    for seed, run in trained.items():
-        objective, encode = runs.make_objective(row, FAST, seed)
-        checkpoints.load_weights(run / WEIGHTS, objective)
-        new = runs.scores(data.raw_latents, runs.codes_of(encode.eval(), data))
-        old = json.loads((run / "result.json").read_text(encoding="utf-8"))["scores"]
+    for run in runs:
+        _, model = experiments[run.seed].trained(run.folder)
+        old, new = run.result["scores"], scored(model, data)
         worst = min(new[r2_of(name)] for name in FACTORS)
-        found[seed] = [old["r2"], new["r2"], old["mcc"], new["mcc"], worst]
+        found[run.seed] = [old["r2"], new["r2"], old["mcc"], new["mcc"], worst]
     rows = {str(seed): scores for seed, scores in found.items()}
     for name, chosen in (("seeds the preset was chosen by", True), ("other seeds", False)):
         group = [scores for seed, scores in found.items() if (seed in CHOSEN_BY) is chosen]
@@ -61,8 +59,7 @@ def table(trained: dict[int, Path], folder: Path) -> str:
 
 
 def main(study: Path) -> None:
-    found = finished(study).items()
-    trained = {seed: run for seed, run in found if (run / WEIGHTS).exists()}
+    trained = [run for run in matched_runs(study) if (run.folder / WEIGHTS).exists()]
     if not trained:
         sys.exit(
             f"{study}: no weights of row 1, which git does not keep: "
