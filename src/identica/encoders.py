@@ -132,7 +132,7 @@ class ContrastiveModel(nn.Module):
         encoder: any module from N×m (or images) to N×n.
         head: by default `make_head(space)`, of fixed radius or bounds.
 
-    >>> from identica import Laplace
+    >>> from identica import Box, Laplace
     >>> model = ContrastiveModel(Box(3), Laplace(1.0), MLP(5, 3))
     >>> bool(Box(3).contains(model(torch.randn(7, 5))).all())
     True

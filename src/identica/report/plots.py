@@ -151,7 +151,7 @@ def bars(values: Mapping[str, float], label: str) -> Figure:
 def limit(
     negatives: Sequence[int], values: Sequence[float], bars: Sequence[float], goal: float
 ) -> Figure:
-    """Values with error bars against the number of negatives, and below them their distance from the limit."""
+    """Values with error bars against the number of negatives, and below them the distance to the limit."""
     with rc_context(STYLE):
         figure = Figure(figsize=(5.2, 4.6), layout="constrained")
         above, below = figure.subplots(2, 1, sharex=True)

@@ -119,7 +119,7 @@ def train(
         tick: progress callback, called before every step with its number (from 0) and the total.
         tensorboard: also write the records to out/tensorboard.
 
-    >>> from identica import MLP, ContrastiveModel, GenerativeProcess, InfoNCE, InvertibleMLP
+    >>> from identica import MLP, Contrastive, ContrastiveModel, GenerativeProcess, InfoNCE, InvertibleMLP
     >>> from identica import Sphere, Uniform, VonMisesFisher
     >>> g = InvertibleMLP(2, seed=0, draws=10)
     >>> process = GenerativeProcess(Sphere(2), Uniform(), VonMisesFisher(10.0), g)
