@@ -1,6 +1,6 @@
 """Run the code of the pages, and put what it prints below it.
 
-    python docs/blocks.py [PAGE.md …]      # all pages by default; minutes, for models are trained
+    python docs/blocks.py [PAGE.md …]      # all pages by default; takes minutes, since models are trained
 
 The ```python blocks of a page run in order and share their names. Where a block ```text follows, it
 holds what the code printed when this script last ran. The tests compare it with what is printed then:

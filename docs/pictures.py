@@ -1,4 +1,4 @@
-"""Draw the pictures of the pages anew: python docs/pictures.py (a few minutes, for models are trained).
+"""Redraw the pictures of the pages: python docs/pictures.py (a few minutes, since models are trained).
 
 Every picture shows a grid of two factors: lines of equal first factor in one colour, of equal second
 factor in the other. Straight and upright lines say that both factors were found.

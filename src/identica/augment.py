@@ -19,7 +19,7 @@ GREY = (0.299, 0.587, 0.114)  # luma of red, green, blue
 
 
 def simclr(images: Tensor, *, generator: torch.Generator | int, strength: float = 1.0) -> Tensor:
-    """All of them, as published: crop, flip, colour jitter, grey, blur.
+    """All augmentations as published: crop, flip, colour jitter, grey, blur.
 
     Args:
         images: N×3×H×W, uint8 or floats in [0, 1].
@@ -53,11 +53,10 @@ def resized_crop(
     area: tuple[float, float] = (0.08, 1.0),
     ratio: tuple[float, float] = (3 / 4, 4 / 3),
 ) -> Tensor:
-    """A part of each image, stretched to its full size, mirrored every other time.
+    """A random crop of each image, resized to its full size and flipped with probability ½.
 
-    The part has a random share of the area and a random ratio of width to height (uniform in its
-    logarithm), and lies anywhere within the image; what would be wider or higher than the image is
-    cut to it.
+    The crop has a random share of the area and a random ratio of width to height (uniform in its
+    logarithm), and lies anywhere within the image; sides that would exceed the image are clipped.
     """
     n = len(x)
     share = _uniform(n, *area, generator, x)
@@ -70,13 +69,13 @@ def resized_crop(
     zero = torch.zeros_like(width)
     rows = [torch.stack([mirrored, zero, left], 1), torch.stack([zero, height, top], 1)]
     grid = F.affine_grid(torch.stack(rows, 1), list(x.shape), align_corners=False)
-    # whatever rounding puts beyond the rim counts as the rim
+    # positions that rounding puts outside the image count as its border
     return F.grid_sample(x, grid, padding_mode="border", align_corners=False)
 
 
 def colour_jitter(x: Tensor, generator: torch.Generator, strength: float = 1.0) -> Tensor:
-    """Brightness, contrast, saturation (factors 1 ± .8) and hue (± .2 of the circle) of four images in
-    five."""
+    """Random brightness, contrast, saturation (factors 1 ± .8) and hue (± .2 of the circle), with
+    probability .8 for each image."""
     n, spread = len(x), 0.8 * strength
     y = x
     for blend in (torch.zeros_like, _mean_grey, grey):
@@ -87,14 +86,14 @@ def colour_jitter(x: Tensor, generator: torch.Generator, strength: float = 1.0) 
 
 
 def random_grey(x: Tensor, generator: torch.Generator) -> Tensor:
-    """One image in five without its colour."""
+    """Each image in grey with probability .2."""
     chosen = _chance(len(x), 0.2, generator, x)[:, None, None, None]
     return torch.where(chosen, grey(x), x)
 
 
 def blur(x: Tensor, generator: torch.Generator) -> Tensor:
-    """A Gaussian blur of random width (.1 to 2 pixels, a tenth of the image at most) for every other
-    image."""
+    """A Gaussian blur of random width (.1 to 2 pixels, with a kernel of a tenth of the image at most),
+    with probability ½ for each image."""
     n, channels, height, width = x.shape
     sigma = _uniform(n, 0.1, 2.0, generator, x)
     chosen = _chance(n, 0.5, generator, x)
@@ -120,7 +119,7 @@ def _mean_grey(x: Tensor) -> Tensor:
 
 
 def shift_hue(x: Tensor, turn: Tensor) -> Tensor:
-    """Turn the hue of N×3×H×W colours by N shares of the circle, keeping saturation and value.
+    """Shift the hue of N×3×H×W colours by N shares of the circle, keeping saturation and value.
 
     >>> red = torch.tensor([1.0, 0.0, 0.0]).reshape(1, 3, 1, 1)
     >>> shift_hue(red, torch.tensor([1 / 3])).flatten().round()

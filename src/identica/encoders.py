@@ -1,4 +1,4 @@
-"""Networks from observations to codes, output heads for each space, and the contrastive model."""
+"""Networks from observations to codes, and the contrastive model."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class MLP(nn.Module):
         n_out: code dimensions n.
         hidden: widths of the hidden layers. The published network is
             (100, 500, 500, 500, 500, 100).
-        seed: makes the initial weights, U(±1/√fan-in) as in torch's own layers.
+        seed: determines the initial weights, U(±1/√fan-in) as in torch's own layers.
 
     >>> MLP(10, 3, hidden=(16,))(torch.zeros(5, 10)).shape
     torch.Size([5, 3])
@@ -56,8 +56,8 @@ class MLP(nn.Module):
 
 class ConvEncoder(nn.Module):
     """The convolutional network for images of 64×64 of Locatello et al. (ICML 2019), as published:
-    4×4 convolutions of stride 2 with 32, 32, 64 and 64 channels, one of 256 channels over what is
-    left, ReLUs, and a linear layer.
+    4×4 convolutions of stride 2 with 32, 32, 64 and 64 channels, one with 256 channels over the
+    remaining 4×4 pixels, ReLUs, and a linear layer.
 
     Images are N×64×64 (one channel) or N×C×64×64; whole numbers (uint8, 0 to 255, or 0 and 1 with
     `scale=1`) are divided by `scale`.
@@ -66,7 +66,8 @@ class ConvEncoder(nn.Module):
         n_out: code dimensions n.
         channels: C.
         scale: what whole numbers are divided by.
-        seed: makes the initial weights, N(0, 2/fan-in) as published, with which ReLUs keep the scale.
+        seed: determines the initial weights, N(0, 2/fan-in) as published, which preserves the scale
+            under ReLUs.
 
     >>> ConvEncoder(10)(torch.zeros(2, 64, 64)).shape
     torch.Size([2, 10])
@@ -100,8 +101,8 @@ class ConvEncoder(nn.Module):
 
 
 def initialise(network: nn.Module, seed: int, *, relu: bool = False) -> None:
-    """Draw all weights and biases of linear and convolutional layers anew from a seed alone (with
-    `skip_init`, making the layers draws nothing).
+    """Redraw all weights and biases of linear and convolutional layers from a seed alone (with
+    `skip_init`, creating the layers draws nothing).
 
     They are U(±1/√fan-in) as in torch's own layers, or N(0, 2/fan-in) with biases of 0 for networks
     of ReLUs (He et al., "Delving deep into rectifiers", ICCV 2015).
@@ -123,7 +124,7 @@ def initialise(network: nn.Module, seed: int, *, relu: bool = False) -> None:
 
 
 class ContrastiveModel(nn.Module):
-    """h = head(encoder(x)): codes in `space`, assumed to be distributed by `conditional` in pairs.
+    """h = head(encoder(x)): codes in `space`, whose pairs are assumed to follow `conditional`.
 
     Args:
         space: the model space.
@@ -131,7 +132,7 @@ class ContrastiveModel(nn.Module):
         encoder: any module from N×m (or images) to N×n.
         head: by default `make_head(space)`, of fixed radius or bounds.
 
-    >>> from identica import Laplace
+    >>> from identica import Box, Laplace
     >>> model = ContrastiveModel(Box(3), Laplace(1.0), MLP(5, 3))
     >>> bool(Box(3).contains(model(torch.randn(7, 5))).all())
     True

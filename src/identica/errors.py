@@ -8,7 +8,7 @@ class InputError(ValueError):
 
 
 class DamagedError(InputError):
-    """What a run was to go on from is damaged, or belongs to another run."""
+    """The checkpoint of a run is damaged, or belongs to another run."""
 
 
 class NonFiniteLossError(ArithmeticError):

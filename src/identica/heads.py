@@ -36,7 +36,7 @@ class SphereHead(Head):
 
     With `soften`, x/‖x‖^a·r in training, where a rises from 0 to 1 in the first `soften` calls. A
     continuous map onto the sphere cannot be unfolded once it is folded; one into space can, through
-    the origin. So the encoder finds its way in space, and the sphere closes in on it.
+    the origin. So the encoder learns in R^n at first, and its codes are normalised gradually.
 
     >>> SphereHead(Sphere(2, radius=3.0))(torch.tensor([[3.0, 4.0]]))
     tensor([[1.8000, 2.4000]])
@@ -121,7 +121,7 @@ class ProductHead(Head):
 
 
 def make_head(space: Space, *, learnable: bool = False, lr: float | None = None) -> Head:
-    """The head of a space; with `learnable`, its radius or sides are learnt from there.
+    """The head for a space; with `learnable`, its radius or sides are learnt, starting from its own.
 
     >>> make_head(Product(Sphere(3), Euclidean(2)))(torch.ones(1, 5))
     tensor([[0.5774, 0.5774, 0.5774, 1.0000, 1.0000]])

@@ -36,7 +36,7 @@ class InvertibleMLP(Mixing):
 
     Args:
         dim: number of latents n.
-        seed: makes the weights.
+        seed: determines the weights.
         layers: number of linear layers.
         slope: slope of the leaky ReLU for negative values.
         observed: number of observed dimensions m ≥ n; n by default.

@@ -1,4 +1,4 @@
-"""The generative process: latents, their positives, and what is observed of them."""
+"""The generative process: latents, their positives, and the observations of both."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Pairs(NamedTuple):
 
 
 class Labelled(NamedTuple):
-    """A batch with its answers: latents z (N×n) and observations x (N×m)."""
+    """A labelled batch: latents z (N×n) and observations x (N×m)."""
 
     z: Tensor
     x: Tensor
@@ -141,10 +141,10 @@ class GenerativeProcess:
     ) -> Pool:
         """`size` observations, each with `positives` others that are draws of its p(z̃ | z).
 
-        Where the conditional is wide, one observation serves in many pairs, and a batch holds many
+        With a wide conditional, one observation can be used in many pairs, so a batch holds many
         more pairs than observations. The positives of z are found by rejection: another member of
-        the pool, a draw of the uniform p(z), is kept with probability p(z̃ | z) / p(z | z). That is
-        exact up to terms of order 1/size, for the pool is finite.
+        the pool, a draw of the uniform p(z), is accepted with probability p(z̃ | z) / p(z | z). That is
+        exact up to terms of order 1/size, since the pool is finite.
 
         >>> from identica import InvertibleMLP, Sphere, Uniform, VonMisesFisher
         >>> g = InvertibleMLP(3, seed=0, draws=100)

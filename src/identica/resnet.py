@@ -25,7 +25,7 @@ class ResNet18(nn.Module):
         hidden: width of the head's first layer.
         channels: channels of the images.
         scale: what whole numbers (uint8) are divided by.
-        seed: makes the initial weights, U(±1/√fan-in) as in torch's own layers.
+        seed: determines the initial weights, U(±1/√fan-in) as in torch's own layers.
 
     >>> ResNet18(10)(torch.zeros(2, 3, 64, 64)).shape
     torch.Size([2, 10])
@@ -65,23 +65,23 @@ class SmallResNet(nn.Module):
     """A network for images of about 64×64 that trains on a CPU: strided convolutions, a residual block,
     and pooling by attention.
 
-    Each of K maps a_k, a softmax over the positions p, reads off the features v there and where it
-    looks, Σ_p a_k(p)·(v(p), p): an object is described in the same way wherever it stands, as a mean
-    over all positions would, and its position is not lost. A head turns that into codes: it is cheap, as
-    it is the same for all positions, and has the harder part where the factors are angles.
+    Each of K attention maps a_k, a softmax over the positions p, averages features and positions,
+    Σ_p a_k(p)·(v(p), p). So an object is described in the same way at every position, as by a mean over
+    all positions, but its own position is not lost. A head turns this into codes: it is cheap, as it is
+    applied once per image, and does the harder part if the factors are angles.
 
     Args:
         n_out: code dimensions n.
         widths: channels after each strided convolution.
-        unsigned: let the first convolution count by its size alone, |·| in place of ReLU: the outline
-            of a bright object on dark ground is then that of a dark one on bright ground.
+        unsigned: |·| instead of ReLU after the first convolution, so that the outline of a bright
+            object on dark ground is that of a dark one on bright ground.
         maps: number K of attention maps.
         hidden: width of the head.
-        blocks: residual blocks in it, of two layers each.
+        blocks: residual blocks in the head, of two layers each.
         channels: channels of the images; with one, images may be N×S×S.
-        pool: images are averaged over squares of so many pixels first.
+        pool: side of the squares of pixels over which images are averaged first.
         scale: what whole numbers (uint8) are divided by.
-        seed: makes the initial weights, U(±1/√fan-in) as in torch's own layers.
+        seed: determines the initial weights, U(±1/√fan-in) as in torch's own layers.
 
     >>> SmallResNet(10)(torch.zeros(2, 3, 64, 64)).shape
     torch.Size([2, 10])
@@ -127,7 +127,7 @@ class SmallResNet(nn.Module):
         return self.head(self.read(x))
 
     def read(self, x: Tensor) -> Tensor:
-        """What the maps read off images, N×K·(C + 2): the input of the head."""
+        """The features of images, N×K·(C + 2): the input of the head."""
         x = as_input(x, self.channels, self.scale)
         x = self.layers(nn.functional.avg_pool2d(x, self.pool) if self.pool > 1 else x)
         weights = self.attention(x).flatten(2).softmax(dim=2)  # N×K×P
@@ -157,7 +157,7 @@ class Magnitude(nn.Module):
 
 
 def positions(height: int, width: int) -> Tensor:
-    """Where the pixels of an image are, each coordinate from −1 to 1, height·width×2.
+    """The positions of the pixels of an image, each coordinate from −1 to 1, height·width×2.
 
     >>> positions(1, 3)
     tensor([[ 0., -1.],
@@ -169,7 +169,7 @@ def positions(height: int, width: int) -> Tensor:
 
 
 class Block(nn.Module):
-    """Two 3×3 convolutions around which the input is added to their output."""
+    """Two 3×3 convolutions with a residual connection."""
 
     def __init__(self, fan_in: int, fan_out: int, stride: int = 1) -> None:
         super().__init__()
@@ -190,15 +190,15 @@ class Block(nn.Module):
 
 
 def _convolution(fan_in: int, fan_out: int, kernel: int, *, stride: int = 1) -> list[nn.Module]:
-    """A convolution and the normalisation of its output, which has a bias of its own."""
+    """A convolution without a bias and batch normalisation, which has one."""
     pad = (kernel - 1) // 2
     convolution = skip_init(nn.Conv2d, fan_in, fan_out, kernel, stride, padding=pad, bias=False)
     return [convolution, nn.BatchNorm2d(fan_out)]
 
 
 def as_input(x: Tensor, channels: int, scale: float) -> Tensor:
-    """Images N×C×S×S (or N×S×S of one channel) as floats from −1 to 1, in the order that convolutions
-    are fast in.
+    """Images N×C×S×S (or N×S×S of one channel) as floats from −1 to 1, in the memory format in which
+    convolutions are fast.
 
     Whole numbers are divided by `scale`; floats are taken to lie between 0 and 1.
     """

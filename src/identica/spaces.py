@@ -47,11 +47,11 @@ class Space(ABC):
     @property
     @abstractmethod
     def origin(self) -> Tensor:
-        """The point at which marginals are centred unless told otherwise, shape n, float64."""
+        """The default centre of marginals, shape n, float64."""
 
     @abstractmethod
     def contains(self, z: Tensor, tolerance: float = 1e-4) -> Tensor:
-        """Whether each z (…×n) lies in the space, up to a share of its size, shape …."""
+        """Whether each z (…×n) lies in the space, up to a tolerance relative to its size; shape …."""
 
     def check(self, name: str, z: Tensor) -> None:
         """Raise unless z is a finite …×n tensor of points of the space."""

@@ -1,4 +1,4 @@
-"""What the theory promises: which factors come back, up to what, and which assumption fails."""
+"""What the theory guarantees: which factors are recovered, up to what, and which assumption fails."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class Guarantee:
     """What `guarantee` found.
 
     Attributes:
-        up_to: "orthogonal", "affine" or "permutation"; None where nothing is promised.
-        theorem: the theorem that promises it, or None.
+        up_to: "orthogonal", "affine" or "permutation"; None if nothing is guaranteed.
+        theorem: the theorem behind it, or None.
         violations: the assumptions that fail, one sentence each.
         expect: what to expect in practice, in words.
     """
@@ -73,7 +73,7 @@ def guarantee(
     enough to reach the minimum of the loss, and the negatives many (M → ∞).
 
     Args:
-        process: the true process (or what is believed of it).
+        process: the true process, or what is believed about it.
         model: the model to be trained on its pairs.
         tau: temperature of the loss; None if it is learnt.
 
@@ -108,7 +108,7 @@ def guarantee(
         AFFINE,
         (),
         "An affine map of a box onto a box can only permute, flip and stretch the axes, so the "
-        "factors usually come out one by one all the same.",
+        "factors are usually recovered one by one all the same.",
     )
 
 
@@ -198,7 +198,7 @@ def _expectation(process: GenerativeProcess, model: ContrastiveModel) -> str:
         return (
             "in practice a nearly affine map (R² about 0.98 or more), but nothing fixes the axes: "
             "codes mix the factors like a random rotation (MCC about 0.6 for 10 factors), so do not "
-            "read single codes."
+            "interpret single codes."
         )
     return (
         "in practice each factor by itself (MCC about 0.98 or more), since the model's exponent "

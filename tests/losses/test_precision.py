@@ -83,5 +83,5 @@ def test_what_has_no_precisions():
         InfoNCE(VonMisesFisher(1.0), learn_precision=3)
     with pytest.raises(InputError, match="must be the number of columns of the codes, 3, got 2"):
         InfoNCE(Normal(1.0), learn_precision=2)(*codes())
-    with pytest.raises(InputError, match="precision is learnt with learn_precision alone"):
+    with pytest.raises(InputError, match="precision is only learnt with learn_precision"):
         InfoNCE(Normal(1.0)).precision  # noqa: B018

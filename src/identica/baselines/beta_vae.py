@@ -1,4 +1,4 @@
-"""β-VAE: single images, with a heavier price on codes that say much."""
+"""β-VAE: single images, with a larger weight on the information in the codes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from identica.process import Pairs
 
 
 class BetaVAE(VAE):
-    """The β-VAE objective, mean over the images of all pairs, which count one by one, in nats:
+    """The β-VAE objective, mean over all images of the pairs, taken singly, in nats:
 
         L = E[ −log p(x | z) + β·KL(q(z | x) ‖ N(0, I)) ],  z ~ q(z | x)
 

@@ -18,7 +18,7 @@ class SlowVAE(VAE):
         L = Σ_t −log p(x_t | z_t) + β·mean_t KL(q_t ‖ N(0, I)) + γ·Σ_t (CE(q_t, Laplace(μ_s, 1/λ)) − η·H(q_t))
 
     with both t ≠ s of a pair, q_t = q(z | x_t) of mean μ_t, z_t ~ q_t, cross-entropies CE and entropies
-    H. With η = 1 the last term is a KL divergence; published figures stem from code with η = ½, whose
+    H. With η = 1 the last term is a KL divergence; the published figures are from code with η = ½, whose
     codes are twice as sharp.
 
     Reference: Klindt et al., "Towards Nonlinear Disentanglement in Natural Data with Temporal Sparse

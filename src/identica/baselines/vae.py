@@ -26,12 +26,12 @@ class Gaussian(NamedTuple):
     log_var: Tensor
 
     def draw(self, generator: torch.Generator) -> Tensor:
-        """One draw each, by which gradients reach mean and variance."""
+        """One reparametrised draw each, so that gradients reach mean and variance."""
         noise = torch.randn(self.mean.shape, generator=generator).to(self.mean)
         return self.mean + (self.log_var / 2).exp() * noise
 
     def halves(self) -> tuple[Gaussian, Gaussian]:
-        """Those of the first members of the pairs and those of the second."""
+        """The posteriors of the first and of the second members of the pairs."""
         means, log_vars = self.mean.chunk(2), self.log_var.chunk(2)
         return Gaussian(means[0], log_vars[0]), Gaussian(means[1], log_vars[1])
 
@@ -53,7 +53,7 @@ class ConvDecoder(nn.Module):
         channels: C.
         hidden: width of the first layer.
         widths: channels of images of 4, 8, 16 and 32 pixels a side.
-        seed: makes the initial weights.
+        seed: determines the initial weights.
 
     >>> ConvDecoder(10)(torch.zeros(2, 10)).shape
     torch.Size([2, 1, 64, 64])
@@ -101,10 +101,10 @@ NETWORKS: dict[str, tuple[Callable[..., nn.Module], Callable[..., nn.Module]]] =
 
 
 class VAE(nn.Module):
-    """Encoder, decoder and the noise between them; the objectives differ in what they ask of codes.
+    """Encoder, decoder and the noise between them; subclasses differ in their objectives.
 
-    The state of the noise is saved with the weights, so that training that goes on from a checkpoint
-    comes to the same numbers.
+    The state of the noise generator is saved with the weights, so that training resumed from a
+    checkpoint gives the same numbers.
 
     Args:
         n: number of codes.
@@ -112,7 +112,7 @@ class VAE(nn.Module):
             (whole numbers are divided by `scale`).
         scale: what whole numbers are divided by.
         network: "conv", as published, or "small", which trains faster on simple shapes.
-        seed: makes the initial weights and the noise.
+        seed: determines the initial weights and the noise.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""From MOTS annotations (run-length text or id-map PNGs) to mask sequences, as KITTI Masks has them.
+"""From MOTS annotations (run-length text or id-map PNGs) to mask sequences, as in KITTI Masks.
 
 Ids are class·1000 + instance, with class 1 car and 2 pedestrian; 0 is background, 10000 to be
 ignored. Voigtlaender et al., "MOTS: Multi-Object Tracking and Segmentation", CVPR 2019.
@@ -177,7 +177,7 @@ def sequences(ids: Array) -> Iterator[Sequence]:
         found = np.zeros(2**16, bool)
         for frame in view:
             found[frame] = True
-        # The last id goes even where nothing is to be ignored, as in the published data.
+        # The last id is dropped even if nothing is to be ignored, as in the published data.
         present = np.flatnonzero(found)[1:-1]
         for track in present[present // 1000 != 1]:
             masks = view == track

@@ -1,7 +1,7 @@
 """Reads pickles of NumPy arrays and plain containers, and runs nothing that a pickle names.
 
-Python's own unpickler is not used: it calls what it is told to, reserves what a pickle claims to
-hold, and hashes tuples that share their parts for ever.
+Python's own unpickler is not used: it calls whatever a pickle names, allocates what a pickle claims to
+hold, and takes forever to hash tuples that share their parts.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def _run(file: IO[bytes]) -> Any:
     def fill(items: list[Any]) -> None:
         """Put keys and values, in turn, into the dict on top."""
         for key in items[::2]:
-            if not isinstance(key, str | bytes | int):  # others may take for ever to hash
+            if not isinstance(key, str | bytes | int):  # others may take forever to hash
                 raise ValueError(f"a {type(key).__name__} as a key")
         stack[-1].update(zip(items[::2], items[1::2], strict=True))
 

@@ -42,8 +42,8 @@ def render(latents_classes: ArrayLike) -> NDArray[np.uint8]:
     turned by −2π·orientation/39 (from x to y, which points down), with scale s = ½ + scale/10:
     a square of half-side 9.598·s; an ellipse of semi-axes 12.7668·s and 7.2148·s; the heart
     x = 9.59888·sin³t, y = −1.4384 − .66218·(13 cos t − 5 cos 2t − 2 cos 3t − cos 4t), times s.
-    Ellipse and heart are polygons of 180 corners, t = 0°, 2°, …. Measured: the constants, from
-    320 frames of the original, all of which come out bit for bit.
+    Ellipse and heart are polygons of 180 corners, t = 0°, 2°, …. The constants were measured on 320
+    frames of the original, all of which are reproduced bit for bit.
 
     Args:
         latents_classes: N×5 whole numbers: shape (0 square, 1 ellipse, 2 heart), scale (0…5),
@@ -76,7 +76,7 @@ def _outlines() -> list[Array]:
 
 
 def index_of(latents_classes: ArrayLike) -> NDArray[np.int64]:
-    """Where in the data set the images with these classes (N×5) stand.
+    """The positions in the data set of the images with these classes (N×5).
 
     >>> index_of([[0, 0, 0, 0, 1], [2, 5, 39, 31, 31]])
     array([     1, 737279])
@@ -85,7 +85,7 @@ def index_of(latents_classes: ArrayLike) -> NDArray[np.int64]:
 
 
 def classes_of(index: ArrayLike) -> Classes:
-    """The classes (N×5) of the images that stand at these places of the data set.
+    """The classes (N×5) of the images at these positions of the data set.
 
     >>> classes_of([1])
     array([[0, 0, 0, 0, 1]])
@@ -107,7 +107,7 @@ def unpack(packed: ArrayLike) -> NDArray[np.uint8]:
 def grid(path: str | Path | None = None) -> NDArray[np.uint8]:
     """All 737,280 re-rendered images, bit-packed (N×512), memory-mapped, in the order of dSprites.
 
-    Made at the first call (377 MB on disk). `unpack(grid()[index_of(classes)])` are images.
+    Created at the first call (377 MB on disk). `unpack(grid()[index_of(classes)])` are images.
 
     Args:
         path: The file; by default `dsprites/dsprites_rerendered.npy` under the data root.
@@ -125,7 +125,7 @@ def load(path: str | Path | None = None) -> NDArray[np.uint8]:
 
     The first call unpacks the archive (a pass over 3 GB, little memory) and leaves a file of
     377 MB under the data root, named by a hash of the archive: a later call reads the archive
-    (26 MB) to find it, so that one that was damaged since is noticed. Nothing is unpickled.
+    (26 MB) to find it, and notices if it was damaged in the meantime. Nothing is unpickled.
 
     Args:
         path: The original archive; by default

@@ -192,7 +192,7 @@ def build(kitti: str | Path | None = None, mots: str | Path | None = None) -> Ki
 
 
 def check(data: KittiMasks) -> dict[str, float]:
-    """Numbers to compare with the published ones, once latents and masks are found to agree.
+    """Statistics to compare with the published ones, after a check that latents and masks agree.
 
     Counts of sequences, frames and neighbouring pairs, and the excess kurtosis of the change of
     each factor between neighbouring frames (published: area 68.92, x 38.50, y 65.39).

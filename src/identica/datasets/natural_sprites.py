@@ -1,4 +1,4 @@
-"""Natural Sprites: drawn shapes that move and grow as measured in real films.
+"""Natural Sprites: rendered shapes that move and grow as measured in real videos.
 
 Klindt et al., "Towards Nonlinear Disentanglement in Natural Data with Temporal Sparse Coding",
 ICLR 2021; shapes as in Spriteworld (Watters et al., 2019).
@@ -158,14 +158,14 @@ def load(path: str | Path | None = None, *, discrete: bool = False) -> NaturalSp
     """Natural Sprites, driven by the transitions measured in YouTube-VOS.
 
     A comma-separated file with a heading and the columns `id`, `cat_id` (of an object and its
-    class) and `t_0`, `t_1`, … (frames). A frame is empty or a list of windows of the film, each
+    class) and `t_0`, `t_1`, … (frames). A frame is empty or a list of windows of the video, each
     `None` or `(y, x, area)` of the object's mask in pixels of 64×64:
 
         id,cat_id,t_0,t_1
         1,26,"[(31.2, 40.5, 210), None]","[(31.0, 41.1, 214), (30.9, 9.3, 80)]"
 
-    Two neighbouring frames that both have a window are a transition. Kept are those whose area
-    lies between its 5 % and 95 % quantiles in both frames; x and y are divided by 64, and
+    Two neighbouring frames that both have a window are a transition. It is kept if its area lies
+    between the 5 % and 95 % quantiles in both frames; x and y are divided by 64, and
     scale = √(area/4096). The discrete version takes the middles of 32, 32 and 6 bins of x, y, area.
 
     Args:
@@ -181,7 +181,7 @@ def load(path: str | Path | None = None, *, discrete: bool = False) -> NaturalSp
 def from_kitti(masks: KittiMasks, *, discrete: bool = False) -> NaturalSprites:
     """`natural-sprites-kitti`: the same, driven by neighbouring frames of KITTI Masks.
 
-    For want of the measured file; not the published data set, hence the other name.
+    For use without the measured file. It is not the published data set, hence the other name.
 
     Args:
         masks: From `identica.datasets.kitti_masks.load()`.

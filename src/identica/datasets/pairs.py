@@ -1,4 +1,4 @@
-"""Laws of change on grids of factors: which positive belongs to an anchor.
+"""Distributions of positives on grids of factors.
 
 UNI is from Locatello et al., "Weakly-Supervised Disentanglement Without Compromises", ICML 2020;
 LAP from Klindt et al., "Towards Nonlinear Disentanglement in Natural Data with Temporal Sparse
@@ -22,7 +22,7 @@ Random = np.random.Generator | int
 
 
 def uni(classes: Classes, sizes: Sequence[int], rng: Random) -> Classes:
-    """UNI: k ~ U{1, …, D−1} factors, chosen at random, each drawn anew among its other values.
+    """UNI: k ~ U{1, …, D−1} factors, chosen at random, each redrawn among its other values.
 
     Args:
         classes: N×D, the anchors.
@@ -36,7 +36,7 @@ def uni(classes: Classes, sizes: Sequence[int], rng: Random) -> Classes:
     classes = _check(classes, sizes)
     rng = np.random.default_rng(rng)
     n, d = classes.shape
-    # The k smallest of d random numbers stand at k places chosen without replacement.
+    # The k smallest of d random numbers are at k places chosen without replacement.
     rank = rng.random((n, d)).argsort(axis=1).argsort(axis=1)
     changes = rank < rng.integers(1, d, size=(n, 1))
     step = rng.integers(1, np.asarray(sizes), size=(n, d))
@@ -46,10 +46,10 @@ def uni(classes: Classes, sizes: Sequence[int], rng: Random) -> Classes:
 def lap(
     classes: Classes, sizes: Sequence[int], rng: Random, rate: float = 1.0, fixed: int = 0
 ) -> Classes:
-    """LAP: every factor but one moves a Laplace-distributed way along its values.
+    """LAP: every factor but one moves by a Laplace-distributed step along its values.
 
     A factor of K values at i moves to j with p ∝ exp(−|i − j|·rate / ln K). If no factor changed,
-    a random one is drawn again, by the same law without its present value.
+    a random one is drawn again, from the same distribution without its current value.
 
     Args:
         classes: N×D, the anchors.

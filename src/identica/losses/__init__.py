@@ -1,4 +1,4 @@
-"""Contrastive losses: InfoNCE for every family, and alignment with uniformity."""
+"""Contrastive losses: InfoNCE for every family, and alignment and uniformity."""
 
 from identica.losses.align_uniform import AlignUniform
 from identica.losses.infonce import InfoNCE

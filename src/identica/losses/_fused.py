@@ -1,7 +1,7 @@
 """Mean log-sum-exp of many similarities on the CPU: value and gradients in one pass, memory linear.
 
-The gradient of a scalar is known up to one factor before anyone asks for it, so the forward pass takes
-a few queries at a time through similarities, exponentials and gradients while they sit in the cache.
+The forward pass already knows the gradient of a scalar up to one factor, so it takes a few queries at a
+time through similarities, exponentials and gradients while they are in cache.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ def mean_log_sum_exp(
         p: exponent above 0, or None for the dot product.
         first: offset of the window from the query's own index.
         count: number of keys in a window, at most K.
-        slow: of queries, keys, positives and scale; without it, a graph of the gradients is refused.
+        slow: the same as a function of queries, keys, positives and scale; without it, a graph of the
+            gradients is refused.
 
     >>> codes = torch.tensor([[0.0], [1.0], [3.0]])
     >>> mean_log_sum_exp(codes, codes, None, torch.tensor(1.0), p=1, first=1, count=1)

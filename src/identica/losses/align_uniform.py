@@ -26,9 +26,9 @@ class AlignUniform(nn.Module):
         alpha: weight α of uniformity, between 0 and 1.
         p: exponent of the distance.
         self_negative: count each code among its own negatives.
-        anneal: (start, steps): in training, 1 − α goes from 1 − start to its value in the first `steps`
-            calls, in equal ratios. With α near 1 positives hardly count until all codes are far
-            apart, and then only the nearest negatives push; what is minimised in the end is the same.
+        anneal: (start, steps): in training, 1 − α moves geometrically from 1 − start to its value in
+            the first `steps` calls. With α near 1, positives hardly count until all codes are far
+            apart, and then only the nearest negatives have an effect; the final loss is the same.
 
     >>> h = torch.tensor([[0.0], [1.0]])
     >>> AlignUniform(0.5, p=1)(h, h + 0.5)  # (−1)/2 + 0.5/2
@@ -78,7 +78,7 @@ class AlignUniform(nn.Module):
         return alpha * uniformity + (1 - alpha) * alignment
 
     def _alpha(self) -> float:
-        """α as it is now; a call in training brings it nearer to its end."""
+        """The current α; each call in training moves it towards its final value."""
         if self.anneal is None:
             return self.alpha
         start, steps = self.anneal

@@ -30,20 +30,20 @@ class InfoNCE(nn.Module):
             code does. Off the sphere this fixes the scale of the solution.
         negatives: number of negatives per anchor, the next ones in the batch (in cyclic order, with
             the anchor itself first under `self_negative`); all by default.
-        effective_negatives: weigh the negatives other than the anchor itself as if there were this
-            many of them in all. A small batch then has the optimum of a large one, at the price of
-            noise; where `self_negative` fixes the scale of the solution, that scale depends on it.
+        effective_negatives: weight the negatives other than the anchor itself as if there were this
+            many of them in total. A small batch then has the optimum of a large one, at the cost of
+            noise; if `self_negative` fixes the scale of the solution, that scale depends on it.
         positive_in_denominator: keep the positive pair in the denominator.
         against: what the negatives are compared with: the "anchor" (ICML version) or the "positive"
             (workshop version).
         symmetric: take both members of the pair as anchors in turn and average. Exact on the
             sphere with von Mises–Fisher; on a truncated box the reversed conditional has another form.
-        apart: leave out negatives that stand fewer than so many places from the anchor in the batch
-            (in cyclic order): in a `Walk`, those depend on it.
-        learn_tau: learn the temperature, from `tau` on, as a logarithm.
-        anneal: (start, steps): in training, the temperature goes from `start` to `tau` in the first
-            `steps` calls, in equal ratios. Where positives lie close together, a low temperature
-            feels their distances long before `tau` does; what is minimised in the end is the same.
+        apart: leave out negatives fewer than this many places from the anchor in the batch (in cyclic
+            order): in a `Walk`, they depend on it.
+        learn_tau: learn the temperature, starting from `tau`, as a logarithm.
+        anneal: (start, steps): in training, the temperature moves geometrically from `start` to `tau`
+            in the first `steps` calls. If positives are close together, the loss resolves their
+            distances at a low temperature long before it does at `tau`; the final loss is the same.
         learn_precision: the number n of dimensions, to learn a precision λ_k for each of them:
             −Σ_k λ_k |h_k − h̃_k|^p takes the place of the isotropic distance (AnInfoNCE; Rusak et
             al., "InfoNCE: identifying the gap between theory and practice", 2024).
@@ -116,14 +116,14 @@ class InfoNCE(nn.Module):
 
     @property
     def tau(self) -> float:
-        """The temperature, as it is now."""
+        """The current temperature."""
         return float(self.log_tau.detach().exp())
 
     @property
     def precision(self) -> Tensor:
-        """λ_k as they are now, with the family's own precision and the temperature, shape n."""
+        """The current λ_k, including the family's own precision and the temperature, shape n."""
         if self.learn_precision is None:
-            raise InputError("precision is learnt with learn_precision alone")
+            raise InputError("precision is only learnt with learn_precision")
         return self.log_precision.detach().exp() * (self.conditional.precision / self.tau)
 
     def scaled(self, codes: Tensor) -> Tensor:
@@ -230,7 +230,7 @@ def check_codes(h: Tensor, h_pos: Tensor) -> None:
 
 
 def check_finite(h: Tensor, h_pos: Tensor) -> None:
-    """Raise unless all codes are finite. In training the loss tells, as it is not finite either."""
+    """Raise unless all codes are finite. In training the loss shows it, since it is not finite either."""
     for name, codes in (("h", h), ("h_pos", h_pos)):
         if not codes.isfinite().all():
             raise InputError(f"{name} must be finite, but some codes are NaN or infinite")

@@ -77,7 +77,7 @@ def _boost(
         residual = target - predicted
         curvature = predicted * (1 - predicted) if probability else np.ones_like(residual)
         for output in range(len(target)):
-            # Of equally good splits the first met is made, so codes take turns at random.
+            # Of equally good splits the first is taken, so the order of the codes is random.
             turns = rng.permuted(every_code, axis=1)
             leaf = _grow(columns, order, ordered, residual[output], importance, turns)
             _step(leaf, residual[output], curvature[output], rate, raw[output])

@@ -61,7 +61,7 @@ def labels_of(column: Matrix) -> NDArray[np.intp]:
 def fitted_labels(
     column: Matrix, order: NDArray[np.intp], train: int, number: int
 ) -> NDArray[np.intp]:
-    """Labels in the given order, of which the first `train` must hold two values to tell apart."""
+    """Labels in the given order; the first `train` must hold at least two values."""
     labels = labels_of(column)[order]
     if len(np.unique(labels[:train])) < 2:
         raise InputError(

@@ -1,4 +1,4 @@
-"""What the linear metrics share: which columns vary, and columns on a common footing."""
+"""What the linear metrics share: which columns vary, and standardised columns."""
 
 from __future__ import annotations
 

@@ -41,8 +41,8 @@ def dci(
     where R_ij is the importance of code i in gradient-boosted trees that predict factor j
     (the decrease of squared error at its splits; each column sums to 1), H is the entropy of a row
     or column scaled to sum 1, in base d or k, and ρ_i is the share of code i in all
-    importance, so codes that predict nothing do not count. C leaves out codes that know no more of
-    the factors than noise would. Informativeness is the mean held-out accuracy (discrete factors)
+    importance, so codes that predict nothing do not count. C leaves out codes that carry no more
+    information than noise would. Informativeness is the mean held-out accuracy (discrete factors)
     or R² (continuous ones, 0 if negative) on a third of the rows. If every code is there twice, the
     two share their importance: D stays and C is 1 − log_k 2.
 
@@ -55,7 +55,7 @@ def dci(
         h: codes, N×k.
         factors: "discrete", "continuous" or "auto" (integers, booleans and columns whose values
             repeat ten times on average are discrete).
-        random_state: which rows are fitted on, and which of equally good splits are made.
+        random_state: seed of the split of the rows, and of ties between equally good splits.
         progress: show a progress bar.
 
     >>> z = np.random.default_rng(0).integers(0, 4, size=(300, 2))

@@ -33,7 +33,7 @@ def factor_vae(
     factor stills a code of its own; duplicated codes do no harm, a rotation does. Codes that
     know nothing score 1/d, by chance. Two kinds of codes are left out: nearly constant ones, whose
     relative variance is all noise (if no code varies the score is 0), and those that no factor
-    stills, which would else stand for whatever factor stills no other code.
+    stills, which would otherwise stand for whatever factor stills no other code.
 
     Reference: Kim & Mnih, Disentangling by Factorising, ICML 2018; settings of Locatello et al.,
     ICML 2019, where the threshold is absolute, for codes of about unit variance.
@@ -41,7 +41,7 @@ def factor_vae(
     Args:
         sampler: `sampler(factor, groups, size, rng)` gives codes, groups×size×k, of samples that
             share one value of the factor in each group; `sampler_from` makes one from arrays.
-        codes: codes of samples of which nothing is fixed, N×k, for their variances (10,000 say).
+        codes: codes of samples with no factor fixed, N×k, for their variances (say 10,000).
         n_factors: the number d of factors, at least 2.
         size: samples in a group.
         train: groups whose votes decide what each code stands for.

@@ -33,12 +33,12 @@ def infomec(
     random_state: int | np.random.Generator = 0,
     progress: bool = False,
 ) -> InfoMECResult:
-    """Does each code inform about one factor (M), each factor reach one code (C), linearly (E)?
+    """Is each code about one factor (M), each factor in one code (C), and readable linearly (E)?
 
         M = ((1/k') Σ_i max_j N_ji / Σ_j N_ji − 1/d) / (1 − 1/d),   N_ji = I(z_j; h_i) / H(z_j)
         E = (1/d) Σ_j (1 − min_f E[−log f(z_j | h)] / H(z_j))
 
-    and C as M with the roles of factors and codes exchanged. Codes that know no more of the factors
+    and C as M with the roles of factors and codes exchanged. Codes that carry no more information
     than noise would are left out. M and C further leave out continuous codes whose range is below
     a twentieth of the largest; k' codes are active then. Information is estimated from the 10
     nearest neighbours for a continuous code and from counts for a discrete one, with continuous

@@ -14,9 +14,9 @@ def mig(z: Any, h: Any, *, bins: int = BINS, factors: str = "auto") -> float:
 
         MIG = (1/d) Σ_j (I(z_j; h_(1)) − I(z_j; h_(2))) / H(z_j)
 
-    with the codes (1) and (2) that know most of factor j. A duplicated code scores 0. One code that
-    holds two factors is not punished: see `modularity`. A factor of more than `bins` equally
-    frequent values cannot reach 1, but log(bins)/H. With a single code the second knows nothing.
+    with the two codes (1) and (2) that know most about factor j. A duplicated code scores 0. One code
+    that holds two factors is not penalised: see `modularity`. A factor of more than `bins` equally
+    frequent values cannot reach 1, but log(bins)/H. With a single code, the second information is 0.
 
     Reference: Chen et al., Isolating Sources of Disentanglement in Variational Autoencoders,
     NeurIPS 2018; settings of Locatello et al., Challenging Common Assumptions in the

@@ -13,9 +13,9 @@ def modularity(z: Any, h: Any, *, bins: int = BINS, factors: str = "auto") -> fl
         (1/k) Σ_i (1 − Σ_{j≠j_i} I(z_j; h_i)² / ((d − 1) I(z_{j_i}; h_i)²)),   j_i = argmax_j I(z_j; h_i)
 
     A duplicated code is as modular as one; a code that holds two factors equally loses 1/(d−1).
-    A code that knows no more of the factors than noise would counts 0. (Counts of finite data show
-    some information where there is none, and more for a factor of many values: by the formula
-    alone noise scores .68 with the factors of dSprites, so noisy codes would be rewarded.)
+    A code that carries no more information than noise would counts 0. (Estimates from finite data show
+    some information where there is none, and more for a factor with many values: by the formula
+    alone, noise scores .68 with the factors of dSprites, so noisy codes would be rewarded.)
 
     Reference: Ridgeway & Mozer, Learning Deep Disentangled Embeddings with the F-Statistic Loss,
     NeurIPS 2018; settings of Locatello et al., ICML 2019 (20 bins, 10,000 rows).

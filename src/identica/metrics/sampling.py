@@ -16,8 +16,8 @@ from identica.metrics.columns import Matrix
 Sampler = Callable[[int, int, int, np.random.Generator], Any]
 """`sampler(factor, groups, size, rng)` gives codes, groups×size×k.
 
-Each group is `size` codes of samples that share one value of that factor, drawn anew for each
-group, while all their other factors vary freely.
+Each group is `size` codes of samples that share one value of that factor, drawn independently for
+each group, while all their other factors vary freely.
 """
 
 _CODES_AT_ONCE = 4096
@@ -26,7 +26,7 @@ _CODES_AT_ONCE = 4096
 def sampler_from(z: Any, h: Any, *, factors: str = "auto") -> Sampler:
     """A sampler that draws from a table of codes and their discrete factors, with replacement.
 
-    Values come as often as in the table, which should hold many rows of each.
+    Values occur as often as in the table, which should hold many rows of each.
 
     Args:
         z: true factors, N×d, all discrete.

@@ -42,7 +42,7 @@ def sap(
         h: codes, N×k; a single code is compared with a constant one.
         factors: "discrete", "continuous" or "auto" (integers, booleans and columns whose values
             repeat ten times on average are discrete).
-        random_state: which rows are fitted on.
+        random_state: seed of the split of the rows.
         progress: show a progress bar.
 
     >>> z = np.random.default_rng(0).normal(size=(2000, 2))

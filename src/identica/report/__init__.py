@@ -1,1 +1,1 @@
-"""Pictures and pages of what was recovered."""
+"""Plots and pages of what was recovered."""

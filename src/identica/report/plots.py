@@ -48,12 +48,12 @@ def training_curve(
     goal: float | None = None,
     on: str = "unseen pairs",
 ) -> Figure:
-    """A score against the step, a line for each named history, in a scale that opens near 1.
+    """A score against the step, a line for each named history, on a scale that expands near 1.
 
-    `name` is how the score is printed, as it is by default.
+    `name` is the printed name of the score, by default `score` itself.
     """
     with rc_context(STYLE):
-        beside = len(histories) > 5  # a legend of many lines would cover them
+        beside = len(histories) > 5  # a long legend would cover the lines
         figure = Figure(
             figsize=(6.6 if beside else 5.2, 3.0), layout="constrained" if beside else None
         )
@@ -106,7 +106,7 @@ def true_against_recovered(
 
 
 def matrix(values: NDArray[np.float64], xlabel: str, ylabel: str) -> Figure:
-    """A matrix of correlations between −1 and 1 as a picture."""
+    """A matrix of correlations between −1 and 1 as an image."""
     with rc_context(STYLE):
         figure = Figure(figsize=(3.6, 3.2))
         axes = figure.subplots()
@@ -151,7 +151,7 @@ def bars(values: Mapping[str, float], label: str) -> Figure:
 def limit(
     negatives: Sequence[int], values: Sequence[float], bars: Sequence[float], goal: float
 ) -> Figure:
-    """Values with error bars against the number of negatives, and below them the gap to their limit."""
+    """Values with error bars against the number of negatives, and below them the distance to the limit."""
     with rc_context(STYLE):
         figure = Figure(figsize=(5.2, 4.6), layout="constrained")
         above, below = figure.subplots(2, 1, sharex=True)

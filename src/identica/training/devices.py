@@ -24,7 +24,7 @@ _held: ContextVar[torch.device | None] = ContextVar("_held", default=None)  # th
 
 @contextmanager
 def placed(network: nn.Module) -> Iterator[torch.device]:
-    """Move a network to where it is trained best, and back in the end; gives the device."""
+    """Move a network to the device on which it trains best, and back at the end; yields the device."""
     before = device_of(network)
     with device_for(network) as device:
         network.to(device)
@@ -38,8 +38,8 @@ def placed(network: nn.Module) -> Iterator[torch.device]:
 def device_for(network: nn.Module) -> Iterator[torch.device]:
     """The device for a network.
 
-    Runs side by side have a GPU each, and wait until one is free; within a run, everything has the same.
-    Processes of a group have theirs from torchrun.
+    Parallel runs get one GPU each, and wait until one is free; everything within a run uses the same one.
+    The processes of a group get theirs from torchrun.
     """
     found = gpus() if any(isinstance(part, nn.Conv2d) for part in network.modules()) else []
     if not found:
@@ -60,7 +60,7 @@ def device_for(network: nn.Module) -> Iterator[torch.device]:
 
 
 def gpus() -> list[str]:
-    """Names of this machine's GPUs, no two alike."""
+    """Unique names of this machine's GPUs."""
     number = torch.cuda.device_count() if torch.cuda.is_available() else 0
     return [str(torch.cuda.get_device_properties(n).uuid) for n in range(number)]
 

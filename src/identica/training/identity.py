@@ -1,7 +1,7 @@
-"""What tells a training run from others, so that a folder never gives one the weights of another.
+"""What identifies a training run, so that a folder never gives one run the weights of another.
 
-Hashes would do on one machine. On another one the same seed may give numbers that differ by rounding, so
-tensors are compared by sketches: a few numbers that rounding moves by little and nothing else does.
+Hashes would do on a single machine. On another, the same seed may give numbers that differ by rounding, so
+tensors are compared by sketches: a few numbers that rounding changes little, and any other change a lot.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def identify(settings: Any, seed: Any, objective: nn.Module, first: Any) -> dict
     """The identity of a run as plain data: its settings, its objective before training, and its
     first batch, which stands for the sampler and the data behind it."""
     state = {name: sketch(value) for name, value in objective.named_parameters()}
-    # of buffers the norm alone: they may hold eigenvectors, whose signs are the machine's
+    # only the norm of buffers: they may hold eigenvectors, whose signs depend on the machine
     state |= {name: sketch(value)[:1] for name, value in objective.named_buffers()}
     parts = first if isinstance(first, (tuple, list)) else [first]
     return {

@@ -36,8 +36,8 @@ class Training:
         lr: peak learning rate.
         optimizer: "soap" (Adam in the eigenbasis of Shampoo's preconditioner), "muon" or "adam".
         warmup: steps over which the learning rate rises from 0.
-        decay: fraction of the steps, at the end, over which it falls to 0 as a cosine; 0 keeps it.
-        score_every: steps between scores, which are taken at the end in any case.
+        decay: fraction of the steps, at the end, over which it falls to 0 as a cosine; 0 for none.
+        score_every: steps between scores; there is always one at the end.
         checkpoint_every: steps between checkpoints.
     """
 
@@ -100,10 +100,10 @@ def train(
 ) -> History:
     """Minimise an objective over batches, and return the scores along the way.
 
-    With `out`, metrics.jsonl and checkpoints go to that folder, and a run that was killed goes on
-    from its last checkpoint to the same numbers (the same bits, on the same machine with the same
+    With `out`, metrics.jsonl and checkpoints go to that folder, and a run that was killed resumes from
+    its last checkpoint and ends with the same numbers (the same bits, on the same machine with the same
     number of threads). The final weights are in model.safetensors. A folder belongs to one run: with
-    another training, seed, objective (its initial parameters count) or first batch it is refused.
+    another training, seed, objective (including its initial parameters) or first batch it is refused.
 
     Under torchrun (see `identica.distributed`), each process encodes its part of every batch. The first
     one scores and writes; all return the same history.
@@ -111,15 +111,15 @@ def train(
     Args:
         objective: a module whose parameters are learnt and whose value on a batch is the loss.
         sample: draws a batch, `sample(size, generator=…)`.
-        training: how long and with what; `Training()` by default.
-        seed: makes the batches.
-        score: called now and then; what it returns is recorded.
+        training: schedule and optimiser; `Training()` by default.
+        seed: determines the batches.
+        score: called every `score_every` steps; its result is recorded.
         out: folder for metrics and checkpoints.
         progress: label of a progress bar on stderr; none by default.
-        tick: called before every step with its number (from 0) and that of all.
-        tensorboard: write the records to out/tensorboard as well.
+        tick: progress callback, called before every step with its number (from 0) and the total.
+        tensorboard: also write the records to out/tensorboard.
 
-    >>> from identica import MLP, ContrastiveModel, GenerativeProcess, InfoNCE, InvertibleMLP
+    >>> from identica import MLP, Contrastive, ContrastiveModel, GenerativeProcess, InfoNCE, InvertibleMLP
     >>> from identica import Sphere, Uniform, VonMisesFisher
     >>> g = InvertibleMLP(2, seed=0, draws=10)
     >>> process = GenerativeProcess(Sphere(2), Uniform(), VonMisesFisher(10.0), g)
@@ -148,7 +148,7 @@ def train(
             history.records = distributed.from_first(lambda: _read_metrics(folder, start))
 
     rank, processes = distributed.group()
-    leads = rank == 0  # scores, writes and speaks for all
+    leads = rank == 0  # scores, writes and reports for all
     board = _board(folder, start) if tensorboard and leads else None
     network = _shared(objective) if processes > 1 else objective
     bar = _progress_bar(progress if leads else None, start, training.steps)
@@ -181,7 +181,7 @@ def train(
         done = step + 1
         bar.update()
         saves = done % training.checkpoint_every == 0 or done == training.steps
-        if saves:  # what is kept must be good, and no loss has seen these parameters yet
+        if saves:  # a checkpoint must be good, and these parameters have not had a loss yet
             _check_finite("largest parameter", _largest(objective.parameters()), step, folder)
         if done % training.score_every == 0 or done == training.steps:
             record = distributed.from_first(measure)
@@ -229,7 +229,7 @@ def _restore(
     identity: dict[str, Any],
     folder: Path,
 ) -> tuple[int, float]:
-    """Put a checkpoint back; its step and the seconds it took to get there."""
+    """Restore a checkpoint; its step, and the seconds that training had taken."""
     path = folder / CHECKPOINT
     if not isinstance(state, dict) or not isinstance(state.get("identity"), dict):
         raise DamagedError(f"{path} is not a checkpoint of a training run")
@@ -252,7 +252,7 @@ def write_metrics(folder: Path, history: History) -> None:
 
 
 def _read_metrics(folder: Path, step: int) -> list[dict[str, float]]:
-    """The records up to a step: later ones will be made again."""
+    """The records up to a step: later ones will be recorded again."""
     if not (folder / METRICS).exists():
         return []
     try:
@@ -263,9 +263,9 @@ def _read_metrics(folder: Path, step: int) -> list[dict[str, float]]:
 
 
 def _shared(objective: nn.Module) -> nn.Module:
-    """An objective of which each process has a copy: gradients are averaged over all of them.
+    """An objective replicated in every process, with gradients averaged over all of them.
 
-    On GPUs, batches are normalised as a whole; torch has that for no CPU.
+    On GPUs, batch normalisation is synchronised; torch does not support that on the CPU.
     """
     if _device(objective).type == "cuda":
         nn.SyncBatchNorm.convert_sync_batchnorm(objective)
@@ -280,7 +280,7 @@ def _together(step: int, folder: Path | None) -> Iterator[None]:
     except RuntimeError as error:
         if distributed.group()[1] == 1:
             raise
-        again = f" and goes on from {folder}" if folder else ""
+        again = f" to resume from {folder}" if folder else ""
         raise LostProcessError(
             f"a process of the group was lost at step {step}: start all of them again{again} ({error})"
         ) from error

@@ -126,7 +126,7 @@ def test_a_build_that_was_interrupted_ends_in_the_same_files(tmp_path, z, packed
 
     with pytest.raises(KeyboardInterrupt):
         build(tmp_path / "a", z, fragile, size=SIZE, packed=packed, step=2)
-    with pytest.raises(InputError, match=r"missing.*goes on"):
+    with pytest.raises(InputError, match=r"missing.*resumes"):
         ImageSet(tmp_path / "a")
     again = []
 

@@ -1,4 +1,4 @@
-"""3DIdent: a teapot whose position, rotation and colours are the latents, drawn by a ray caster."""
+"""3DIdent: a teapot whose position, rotation and colours are the latents, rendered by a ray caster."""
 
 from identica.datasets.threedident.raycaster import render
 from identica.datasets.threedident.scene import (

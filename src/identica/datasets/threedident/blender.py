@@ -58,7 +58,7 @@ def render(
         raw_latents: N×10 numbers in [−1, 1], in the order of `FACTORS`.
         size: side of the images in pixels.
         samples: paths for a pixel.
-        scene: what the latents do not decide.
+        scene: what the latents do not determine.
 
     Returns:
         N×size×size×3 bytes, sRGB.
@@ -82,7 +82,7 @@ def render(
 
 
 def _build(bpy: Any, scene: Scene) -> dict[str, Any]:
-    """Make the scene, and return what the latents change: objects, lights and colours."""
+    """Build the scene, and return what the latents change: objects, lights and colours."""
     bpy.ops.wm.read_factory_settings(use_empty=True)
     world = bpy.data.worlds.new("World")
     world.color = (0, 0, 0)
@@ -186,7 +186,7 @@ def _set_up_cycles(settings: Any, size: int, samples: int, path: Path) -> None:
 
 
 def _pose(props: dict[str, Any], frames: Frames, i: int) -> None:
-    """Put everything where the latents of image i want it."""
+    """Place everything according to the latents of image i."""
     pose = np.eye(4)
     pose[:3, :3], pose[:3, 3] = frames.rotation[i], frames.position[i]
     props["teapot"].matrix_world = pose.T.tolist()  # given by columns

@@ -1,4 +1,4 @@
-"""Pairs of 3DIdent images: rendered exactly as the process says, or found among images that exist."""
+"""Pairs of 3DIdent images: rendered exactly, or found among existing images."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Renderer(Mixing):
         size: side S of the images.
         samples: rays for a pixel.
         factors: those of `FACTORS` that the latents are, in this order; all others stay at 0.
-        scene: what no latent decides, such as `replace(Scene(), spot=Spot(intensity=0))`.
+        scene: what no latent determines, such as `replace(Scene(), spot=Spot(intensity=0))`.
 
     >>> from identica import Box, Normal, Uniform
     >>> process = GenerativeProcess(Box(10, -1, 1), Uniform(), Normal(0.2), Renderer(size=16))
@@ -97,7 +97,7 @@ def as_images(images: NDArray[np.uint8]) -> Tensor:
     return torch.from_numpy(images).permute(0, 3, 1, 2)
 
 
-# --- pairs found among images that exist ------------------------------------------------------------
+# --- pairs found among existing images --------------------------------------------------------------
 
 
 def neighbours(process: GenerativeProcess, data: ImageSet) -> Sampler:
@@ -142,7 +142,7 @@ def check_pairs(process: GenerativeProcess, n: int) -> None:
 
 
 def take(anchors: ImageSet, rows: Rows, rows_pos: Rows, positives: ImageSet | None = None) -> Pairs:
-    """The pairs of the given rows; positives come from the same images unless told otherwise."""
+    """The pairs of the given rows; by default positives come from the same images."""
     others = anchors if positives is None else positives
     z, z_pos = anchors.raw_latents[rows], others.raw_latents[rows_pos]
     return Pairs(
@@ -161,7 +161,7 @@ def rendered(
 ) -> ImageSet:
     """The images of latents N×10, rendered once into a folder by the `Renderer` of a process.
 
-    What exists is not rendered again, and several processes may render at the same time.
+    Existing images are not rendered again, and several processes may render at the same time.
     """
     mixing = process.mixing
     if not isinstance(mixing, Renderer):
@@ -186,8 +186,8 @@ def positives_of(
         process: the conditional and the renderer.
         anchors: their images; processes with other conditionals may share them.
         folder: where the images of the positives are or go.
-        seed: makes the positives.
-        tick: told how many images are there, and of how many.
+        seed: determines the positives.
+        tick: progress callback, called with the number of images so far and in total.
     """
     z = torch.from_numpy(anchors.raw_latents)
     return rendered(folder, process, process.positives(z, generator=seed), tick=tick)

@@ -48,8 +48,7 @@ def render(
     """Images of the 3DIdent scene: a teapot in the air under sun, area light and spotlight.
 
     Direct light with soft shadows, as Blender's Cycles renders it without bounces. The same latents
-    always give the same image, whatever else is in the batch. Draws on
-    `numba.get_num_threads` threads.
+    always give the same image, whatever else is in the batch. Uses `numba.get_num_threads()` threads.
 
     Reference: Zimmermann, Sharma, Schneider, Bethge & Brendel (ICML 2021).
 
@@ -58,7 +57,7 @@ def render(
         size: side of the images in pixels; at most 4096, less with more than 35 samples.
         samples: rays for a pixel at edges and in the rims of shadows (at least 4, rounded to what
             fits a grid; at most 4096); elsewhere a sixteenth of them will do.
-        scene: what the latents do not decide.
+        scene: what the latents do not determine.
 
     Returns:
         N×size×size×3 bytes, sRGB.

@@ -22,13 +22,13 @@ from identica.errors import InputError
 
 LATENTS, PNGS, PACKED, SETTINGS = "raw_latents.npy", "images", "packed", "build.json"
 BLOCK = 1024  # images of a packed file
-STEP = 64  # images drawn between two words of progress
+STEP = 64  # images drawn between two reports of progress
 DIGITS = 6  # of the numbers in names, at least
-MEND = "delete it and run build again, which draws it anew (or copy it again, if it was not built)"
+MEND = "delete it and run build again, which renders it (or copy it again, if it was not built)"
 
 Bytes = NDArray[np.uint8]
 Draw = Callable[[NDArray[np.float64], int], Bytes]  # N×10 raw latents and a size to images
-Tick = Callable[[int, int], None]  # told how many images are there, and of how many
+Tick = Callable[[int, int], None]  # called with the number of images so far and in total
 
 
 class ImageSet:
@@ -112,19 +112,19 @@ def build(
 ) -> ImageSet:
     """Draw the images of N×10 raw latents into a folder, and open it.
 
-    A build that was interrupted goes on where it stopped and ends in the same files; what it loses is
-    one step at most. Several processes may work on the same folder: they share the work out.
+    An interrupted build resumes where it stopped, with at most one step lost, and ends with the same
+    files. Several processes may work on the same folder, and share the work.
 
     Args:
-        folder: where to; made if need be.
+        folder: where to; created if necessary.
         raw_latents: N×10 numbers in [−1, 1].
         draw: makes images from n×10 raw latents and a size, the same ones however they are grouped.
         size: side of the images.
         packed: write `packed/`, which trains without decoding, instead of PNGs.
-        settings: what else decides the images, for `build.json`; a build with other settings is
+        settings: what else determines the images, for `build.json`; a build with other settings is
             refused in the same folder, which stays as it was.
         step: how many images to draw at once; few where drawing is slow.
-        tick: told how many images are there, and of how many.
+        tick: progress callback, called with the number of images so far and in total.
 
     >>> from tempfile import TemporaryDirectory
     >>> from identica.datasets.threedident import latents, render
@@ -141,14 +141,14 @@ def build(
     try:
         _claim(folder, z, wanted)
         home = make_folder("out", folder / (PACKED if packed else PNGS))
-        for patient in (False, True):  # first what nobody else is at, then what others have left
+        for patient in (False, True):  # first what no other process works on, then what others left
             for start in range(0, len(z), BLOCK):
                 rows = range(start, min(start + BLOCK, len(z)))
                 lock = folder / f".{start:06d}.lock"
                 if _done(home, rows, packed) or (not patient and is_locked(lock)):
                     continue
                 with locked(lock):
-                    if not _done(home, rows, packed):  # somebody else may, while this one waited
+                    if not _done(home, rows, packed):  # another may have meanwhile
                         _build_block(home, z, rows, draw, size, packed, step, tick)
                 lock.unlink(missing_ok=True)
     except OSError as error:
@@ -159,9 +159,9 @@ def build(
 
 
 def _claim(folder: Path, z: NDArray[np.float64], wanted: dict[str, Any]) -> None:
-    """Write the settings and latents, or see that they are the same as those that are there.
+    """Write the settings and latents, or check that they equal those in the folder.
 
-    The settings come first: a start that was interrupted is known by them, and goes on.
+    The settings come first, so that an interrupted start is recognised and resumed.
     """
     lock, settings, latents = folder / ".lock", folder / SETTINGS, folder / LATENTS
     with locked(lock):
@@ -234,10 +234,10 @@ def _build_block(
 
 
 def _begin(part: Path, shape: tuple[int, ...]) -> int:
-    """Begin the array of a block under a temporary name, or go on with it; how many images it has.
+    """Start the array of a block under a temporary name, or resume it; how many images it has.
 
-    Its header tells the whole shape from the start, and images are added as they are drawn. An image
-    that a kill tore is cut off.
+    Its header has the final shape from the start, and images are appended as they are drawn. An image
+    that a kill left incomplete is cut off.
     """
     file = BytesIO()
     np.lib.format.write_array_header_1_0(
@@ -307,8 +307,8 @@ def _digits(folder: Path, suffix: str, n: int, wanted: range, *widths: int) -> i
         raise InputError(f"{told}, but there is {more}, too: the latents are of another data set")
     if missing:
         raise InputError(
-            f"{told}: {len(missing)} are missing, the first is {missing[0]} (a build that was "
-            "interrupted goes on when it is started again)"
+            f"{told}: {len(missing)} are missing, the first is {missing[0]} (an interrupted build "
+            "resumes when it is started again)"
         )
     return digits
 

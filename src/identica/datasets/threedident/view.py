@@ -61,7 +61,7 @@ def stage(scene: Scene) -> Stage:
         right=_plain(half * right),
         up=_plain(half * np.cross(right, forward)),
         ground=float(scene.ground),
-        # A whole number among them would be another type, and everything compiled anew.
+        # A whole number among them would be another type, and everything would be compiled again.
         sun=Sun(*map(float, scene.sun)),
         area=Area(*map(float, scene.area)),
         spot=Spot(*map(float, scene.spot)),

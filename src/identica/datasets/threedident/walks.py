@@ -1,4 +1,4 @@
-"""Pairs drawn among images that exist, and walks from image to image: nothing is rendered for them."""
+"""Pairs drawn among existing images, and walks from image to image: nothing is rendered for them."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from identica.losses._kernels import exp2
 from identica.process import GenerativeProcess, Pairs, Walk
 from identica.spaces import Box
 
-DRAWS = 16  # positives that each image has at hand
-GROUP = 512  # images between two words of progress
+DRAWS = 16  # positives stored for each image
+GROUP = 512  # images between two reports of progress
 BLOCK = 256  # chances that are added up at a time
 LEAST = -120.0  # logarithm to base 2 of the least chance: numbers whose bits run out are slow
 
@@ -38,15 +38,15 @@ def positives_among(
     """For each image, the rows of others that are positives of it, N×draws: among all of them, drawn
     with the probabilities of p(z̃ | z).
 
-    The latents of the images have to be uniform, and so many that the conditional gives many of them a
-    chance: its law is then that of the process.
+    The latents of the images have to be uniform, and so many that the conditional reaches many of them:
+    the pairs then follow the distribution of the process.
 
     Args:
         process: its conditional.
         raw_latents: N×10, of the images.
         draws: positives of each image.
-        seed: makes them.
-        tick: told for how many images they are there, and of how many.
+        seed: determines them.
+        tick: progress callback, called with the number of images so far and in total.
     """
     n, family = len(raw_latents), process.conditional
     check_pairs(process, n)
@@ -91,8 +91,8 @@ def drawn(data: ImageSet, positives: Rows) -> Sampler:
 def walks(data: ImageSet, positives: Rows) -> Sampler:
     """A sampler of walks from image to image, each a positive of the one before it.
 
-    An image is then a member of two pairs, so that a network has to read half as many. A walk comes near
-    the walls of a box less often than uniform latents do.
+    An image is then in two pairs, so that a network has to encode half as many. A walk visits the
+    neighbourhood of the walls of a box less often than uniform latents do.
     """
 
     def sample(size: int, /, *, generator: torch.Generator) -> Walk:
