@@ -1,6 +1,7 @@
 import pytest
 
 from identica import InputError, recipes
+from identica.runs.folder import plain
 from identica.studies import STUDIES, find, load
 from identica.studies.study import Finished, Ours, curves, numbers, read_metrics
 
@@ -66,6 +67,19 @@ def test_every_experiment_of_every_study_has_a_name_of_its_own(name):
                 job = study.experiment(row, target.kind, seed, "paper")
                 names.setdefault(job.name, job.config)
                 assert names[job.name] == job.config
+
+
+@pytest.mark.parametrize("preset", ["fast", "paper"])
+@pytest.mark.parametrize("name", list(STUDIES))
+def test_every_experiment_is_read_back_from_its_configuration(name, preset, tmp_path, monkeypatch):
+    monkeypatch.setenv("IDENTICA_DATA", str(tmp_path))
+    study = find(name)
+    for row in study.rows:
+        for target in study.targets(row):
+            made = study.experiment(row, target.kind, 1, preset)
+            back = study.read_back(row, Finished(1, tmp_path, plain(made.config), {}))
+            assert plain(back.config) == plain(made.config)
+            assert back.name == made.name
 
 
 def test_a_preset_is_a_name_or_a_recipe():

@@ -77,13 +77,15 @@ class ThreeDIdentTable(Study[ImageRow]):
         fast = recipes.THREEDIDENT_SUPERVISED if supervised else recipes.THREEDIDENT
         recipe = recipes.pick(preset, fast=fast, paper=recipes.PAPER_THREEDIDENT)
         images = self.images or (paper_images() if preset == "paper" else FAST)
-        if preset == "paper" and row.conditional is not None:
-            row = replace(row, conditional=type(row.conditional)(WIDTH))  # type: ignore[call-arg]
-        return ImageExperiment(row, seed, recipe, images)
+        return ImageExperiment(
+            _as_published(row) if preset == "paper" else row, seed, recipe, images
+        )
 
     def read_back(self, row: ImageRow, run: Finished) -> ImageExperiment:
-        images = Images(**run.config["images"])
-        return ImageExperiment(row, run.seed, recipes.from_config(run.config), images)
+        images, recipe = Images(**run.config["images"]), recipes.from_config(run.config)
+        published = _as_published(row)
+        own = run.config.get("conditional") != repr(published.conditional)
+        return ImageExperiment(row if own else published, run.seed, recipe, images)
 
     def cells(self, row: ImageRow) -> dict[str, str]:
         if row.model_space is None or row.model is None:
@@ -131,8 +133,15 @@ class ThreeDIdentTable(Study[ImageRow]):
             _, model = experiment.trained(found[0].folder)
             data = ImageSet(experiment.images.test_folder(found[0].folder.parent.parent))
             codes = codes_of(model.eval(), data)
-            pictures += _what_was_recovered(row, found[0], data, codes)
+            pictures += _what_was_recovered(experiment.row, found[0], data, codes)
         return pictures
+
+
+def _as_published(row: ImageRow) -> ImageRow:
+    """The row with pairs of the published width."""
+    if row.conditional is None:
+        return row
+    return replace(row, conditional=type(row.conditional)(WIDTH))  # type: ignore[call-arg]
 
 
 def _by_factor(run: Finished) -> list[Picture]:
