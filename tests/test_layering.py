@@ -12,8 +12,8 @@ HOME = Path(identica.__file__).parent
 
 # Rooms from left to right: each may import those of the lines above it and of its own line.
 ROOMS = [
-    ["errors", "_validate", "_io", "_random"],
-    ["spaces", "families", "_samplers", "_serialize", "mixing", "process"],
+    ["errors", "_validate", "_io", "_random", "_tensors", "checkpoints"],
+    ["spaces", "families", "_samplers", "_bessel", "_serialize", "mixing", "process"],
     ["distributed"],
     ["encoders", "heads", "resnet", "augment", "losses", "baselines"],
     ["training", "recipes"],
@@ -21,10 +21,10 @@ ROOMS = [
     ["datasets"],
     ["runs"],
     ["report"],
-    ["estimator"],
     ["diagnosis"],
+    ["estimator"],
     ["studies"],
-    ["cli", "__main__"],
+    ["cli"],
 ]
 LEVEL = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}
 MACHINERY = {"errors", "_validate", "_io", "distributed"}  # all that `runs` may know: no science
@@ -56,10 +56,14 @@ def imports(path):
             base = tuple(node.module.split(".")[1:])
             for alias in node.names:
                 inner = (*base, alias.name)
-                yield (inner, None, node.lineno) if inner in MODULES else (
-                    base,
-                    alias.name,
-                    node.lineno,
+                yield (
+                    (inner, None, node.lineno)
+                    if inner in MODULES
+                    else (
+                        base,
+                        alias.name,
+                        node.lineno,
+                    )
                 )
         elif isinstance(node, ast.Import):
             for alias in node.names:
