@@ -88,7 +88,7 @@ def test_rows_become_tensors_that_networks_take():
         ((10, 9), "at least 2 pairs of rows 9 apart"),
         ((4, 1, [0, 1, 2, 3]), "at least 2 pairs"),
         ((10, 10**12), "lag must be smaller than the number of rows, 10"),
-        ((10, (1, 10**30)), "lag must be smaller than the number of rows, 10"),
+        ((10, (1, 10**30)), "lag must be a whole number"),
         ((4, 1, [0.0, 0.0, np.nan, np.nan]), "label every row, but row 2"),
         ((4, 1, np.array([0, 0, "NaT", "NaT"], "M8[s]")), "label every row, but row 2"),
         ((4, 1, ["a", "a", None, None]), "label every row, but row 2"),

@@ -180,7 +180,7 @@ def test_a_killed_selection_goes_on(tmp_path, monkeypatch):
     from identica import training
 
     x = np.random.default_rng(0).normal(size=(60, 2)).cumsum(axis=0)
-    monkeypatch.setattr("identica.estimator.SHORTEST", 2)
+    monkeypatch.setattr("identica.estimator.contrastive_ica.SHORTEST", 2)
     ica = ContrastiveICA(2, conditional="auto", steps=10, batch=16, folder=tmp_path)
     calls, forward = 0, training.Contrastive.forward
 

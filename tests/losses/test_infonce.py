@@ -319,7 +319,7 @@ TWICE = [
     {},
     {"self_negative": True, "effective_negatives": 50},
     {"symmetric": True, "negatives": 4},
-    {"learn_tau": True, "positive_in_denominator": False},
+    {"learn_tau": True, "self_negative": True},
 ]
 
 
