@@ -1,7 +1,11 @@
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 
+import identica
 from helpers.codes import pairs, rotation
 from identica import MLP, Box, ContrastiveICA, InputError, Laplace
 from identica.diagnosis.verdict import DISTRUST, PERMUTATION
@@ -72,3 +76,31 @@ def test_bad_input_to_the_estimator(fitted):
         ica.diagnose(np.where(x > 0.5, np.nan, x), x_pos)
     with pytest.raises(InputError, match="n_samples"):
         ica.diagnose(x[:1], x_pos[:1])
+
+
+# what every part of the package stands on
+CORE = {
+    *("spaces", "families", "process", "encoders", "heads", "losses", "training", "recipes"),
+    *("metrics", "theory", "distributed", "checkpoints", "errors"),
+}
+
+
+def test_a_diagnosis_goes_through_at_most_ten_modules(fitted):
+    ica, _, x, x_pos = fitted
+    home, seen = Path(identica.__file__).parent, set()
+
+    def note(frame, event, argument):
+        code = frame.f_code
+        if event == "call" and code.co_filename.startswith(str(home)):
+            seen.add(Path(code.co_filename).relative_to(home).with_suffix("").parts)
+
+    ica.diagnose(x, x_pos)  # so that everything is imported
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        ica.diagnose(x, x_pos)
+    finally:
+        sys.setprofile(before)
+    beyond = {parts for parts in seen if parts[0] not in CORE and not parts[0].startswith("_")}
+    assert {("estimator", "fit"), ("diagnosis", "verdict")} <= beyond
+    assert len(beyond) <= 10, beyond

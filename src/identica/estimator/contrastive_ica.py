@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 
-MEASURED = 8192  # rows from which means and variances are taken
 SCORED = 4096  # pairs by which a model is scored
 MOST = 1000  # codes, unless there are more columns
 SHORTEST = 400  # steps after which families can be told apart
@@ -302,7 +301,7 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             self._shape, self.n_features_in_ = tuple(x.shape[1:]), x[0].numel()
             self.__dict__.pop("feature_names_in_", None)
         if x.ndim == 2:
-            x = sample(MEASURED, generator=as_generator(seed, self.device)).x
+            x = sample(fitting.MEASURED, generator=as_generator(seed, self.device)).x
 
         def start() -> Encoder:
             encoder = make_encoder(self._shape, self._components(), self.network, seed=seed)

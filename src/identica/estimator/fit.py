@@ -26,10 +26,12 @@ from identica.process import Labelled
 from identica.recipes import recipe
 from identica.spaces import Space
 from identica.training import Contrastive, Training, train
+from identica.training.devices import device_of
 
 if TYPE_CHECKING:
     from identica.diagnosis import Codes, Diagnosis
 
+MEASURED = 8192  # rows from which means and variances are taken
 AT_ONCE = 4096  # observations that are encoded at once
 CALIBRATED = 2048  # pairs by which the temperature is set
 JUDGED = 4096  # pairs by which models are judged
@@ -66,7 +68,7 @@ class Fit:
 @torch.no_grad()
 def encode(model: nn.Module, x: Tensor) -> Tensor:
     """Codes of observations, some at a time, on the device of the model."""
-    device = next(model.parameters()).device
+    device = device_of(model)
     return torch.cat([model(part.to(device)) for part in x.split(AT_ONCE)])
 
 
