@@ -130,3 +130,32 @@ def test_a_header_of_absurd_sizes_is_named(tmp_path):
                 checkpoints.load(tmp_path / "c")
             with pytest.raises(InputError):
                 checkpoints.load_weights(tmp_path / "c", MLP(3, 2))
+
+
+def test_checkpoints_hold_nested_state(tmp_path):
+    state = {"a": [1, None, {2: torch.arange(3)}], 5: {"x": (True, 2.5, "s")}, "none": []}
+    checkpoints.save(tmp_path / "c", state)
+    back = checkpoints.load(tmp_path / "c")
+    assert back["a"][:2] == [1, None]
+    assert torch.equal(back["a"][2][2], torch.arange(3))
+    assert back[5] == {"x": (True, 2.5, "s")}
+    assert back["none"] == []
+
+
+def test_checkpoints_keep_the_layout_in_memory(tmp_path):
+    tensors = [torch.rand(3, 4).T, torch.rand(2, 3, 4).permute(2, 0, 1), torch.tensor(1.0)]
+    checkpoints.save(tmp_path / "c", tensors)
+    for before, after in zip(tensors, checkpoints.load(tmp_path / "c"), strict=True):
+        assert torch.equal(before, after)
+        assert before.stride() == after.stride()
+
+
+def test_weights_go_out_and_come_back(tmp_path):
+    model, other = MLP(3, 2, seed=0), MLP(3, 2, seed=1)
+    checkpoints.save_weights(tmp_path / "w", model)
+    checkpoints.load_weights(tmp_path / "w", other)
+    assert torch.equal(model(torch.ones(1, 3)), other(torch.ones(1, 3)))
+    with pytest.raises(InputError, match="does not hold the weights"):
+        checkpoints.load_weights(tmp_path / "w", MLP(3, 4))
+    with pytest.raises(InputError, match="does not exist"):
+        checkpoints.load_weights(tmp_path / "none", model)

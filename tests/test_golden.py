@@ -26,7 +26,7 @@ def process():
 
 
 def test_a_table(tmp_path):
-    reproduce(tiny.study(), seeds=[0, 1], preset=tiny.preset(12), workers=1, out=tmp_path)
+    reproduce(tiny.study(), seeds=[0, 1], preset=tiny.recipe(12), workers=1, out=tmp_path)
     table = json.loads((tmp_path / "table.json").read_text())
     found = {(r["row"], r["kind"], r["score"]): r["ours"]["mean"] for r in table}
     wanted = {(r["row"], r["kind"], r["score"]): r["mean"] for r in GOLDEN["table"]}

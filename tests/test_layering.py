@@ -12,19 +12,18 @@ HOME = Path(identica.__file__).parent
 
 # Rooms from left to right: each may import those of the lines above it and of its own line.
 ROOMS = [
-    ["errors", "_validate", "_io", "_random"],
-    ["spaces", "families", "_samplers", "_serialize", "mixing", "process"],
+    ["errors", "_validate", "_io", "_random", "_tensors", "_powers", "checkpoints"],
+    ["spaces", "families", "_samplers", "_rejection", "_bessel", "_serialize", "mixing", "process"],
     ["distributed"],
     ["encoders", "heads", "resnet", "augment", "losses", "baselines"],
-    ["training", "recipes"],
+    ["runs", "training", "recipes"],
     ["metrics", "theory"],
     ["datasets"],
-    ["runs"],
     ["report"],
-    ["estimator"],
     ["diagnosis"],
+    ["estimator"],
     ["studies"],
-    ["cli", "__main__"],
+    ["cli"],
 ]
 LEVEL = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}
 MACHINERY = {"errors", "_validate", "_io", "distributed"}  # all that `runs` may know: no science

@@ -18,6 +18,7 @@ from identica import (
     Sphere,
     Uniform,
     VonMisesFisher,
+    _rejection,
 )
 from identica._bessel import mean_cosine
 from identica._samplers import reach
@@ -55,7 +56,7 @@ def test_truncated_draws_of_any_shape_and_scale(shape, scale):
     box, family = Box(2), GeneralizedNormal(shape, scale)
     centre = torch.tensor([0.0, 0.7], dtype=torch.float64).expand(N, 2)
     z = family.sample(box, centre, generator=3)
-    other = family._by_rejection(box, centre, torch.Generator().manual_seed(4))  # on other devices
+    other = _rejection.coordinatewise(shape, scale, box, centre, torch.Generator().manual_seed(4))
     assert box.contains(z).all()
     for i, c in enumerate((0.0, 0.7)):
         cdf = truncated_cdf(shape, scale, c)
@@ -107,7 +108,7 @@ def von_mises_fisher_draws(n, kappa, size):
     """Draws around the pole, by the tables and by the way for other devices."""
     family, centre = VonMisesFisher(kappa), Sphere(n).origin.expand(size, n)
     yield family.sample(Sphere(n), centre, generator=0)
-    yield family._by_rejection(Sphere(n), centre, torch.Generator().manual_seed(0))
+    yield _rejection.von_mises_fisher(kappa, Sphere(n), centre, torch.Generator().manual_seed(0))
 
 
 @pytest.mark.parametrize("kappa", [1e10, 1e100, 1e300])

@@ -24,7 +24,7 @@ from identica import (
     theory,
 )
 from identica._bessel import mean_cosine
-from identica.theory import distance_from_uniform, isometry, theorem1_curve, vmf_cross_entropy
+from identica.theory import distance_from_uniform, isometry, vmf_cross_entropy
 
 SPHERE, BOX, UNBOUNDED = Sphere(10), Box(10), Euclidean(10)
 SQUARE, CUBE = GeneralizedNormal(2.0), GeneralizedNormal(3.0)
@@ -202,18 +202,6 @@ def test_means_of_von_mises_fisher_keep_their_digits(dim, kappa):
     assert theory._mean_gap(dim, kappa) == pytest.approx(gap, rel=1e-11)
     size = abs(math.lgamma(dim / 2)) + dim * abs(math.log(kappa)) + dim
     assert vmf_cross_entropy(dim, kappa) == pytest.approx(entropy, abs=1e-13 * size)
-
-
-def test_theorem_1_curve_falls_onto_its_limit():
-    space = Sphere(4)
-    process = GenerativeProcess(
-        space, Uniform(), VonMisesFisher(5.0), InvertibleMLP(4, seed=0, draws=10)
-    )
-    points = theorem1_curve(process, [4, 64, 4096], generator=0, batches=10, anchors=1000)
-    limit = vmf_cross_entropy(4, 5.0)
-    gaps = [abs(p.value - limit) for p in points]
-    assert gaps[0] > 3 * gaps[1] > 3 * gaps[2]
-    assert gaps[2] < 4 * points[2].error
 
 
 def test_isometry_knows_its_maps():

@@ -127,10 +127,11 @@ def bases(folder: Path) -> Iterator[Base]:
         "centre": None,
     }
     yield Base("GenerativeProcess", ii.GenerativeProcess, whole_process)
-    for method in ("latents", "sample", "labelled"):
+    for method in ("latents", "sample"):
         yield Base(f"GenerativeProcess.{method}", getattr(process(), method), draw)
-    pool = process(1.0).pool
-    yield Base("GenerativeProcess.pool", pool, {**draw, "size": 50, "positives": 2})
+    yield Base("GenerativeProcess.labelled", process().labelled, {"size": 4, "generator": 0})
+    pooled = {"size": 50, "positives": 2, "generator": 0}
+    yield Base("GenerativeProcess.pool", process(1.0).pool, pooled)
     yield Base("GenerativeProcess.positives", process().positives, {"z": inside, "generator": 0})
 
     # models and losses
@@ -138,7 +139,7 @@ def bases(folder: Path) -> Iterator[Base]:
     yield Base("MLP()", ii.MLP(3, 2), {"x": code})
     yield Base("ConvEncoder", ii.ConvEncoder, {"n_out": 2, "channels": 1, "scale": 1.0, "seed": 0})
     yield Base("ConvEncoder()", ii.ConvEncoder(2), {"x": torch.zeros(1, 64, 64)})
-    yield Base("SphereHead", ii.SphereHead, {"space": ii.Sphere(3), "learnable": True, "lr": 0.1})
+    yield Base("SphereHead", ii.SphereHead, {"space": ii.Sphere(3), "learnable": True})
     yield Base("BoxHead", ii.BoxHead, {"space": ii.Box(3), "learnable": True, "start": 1.0})
     yield Base("EuclideanHead()", ii.EuclideanHead(), {"codes": code})
     parts = {"space": ii.Box(3), "conditional": ii.Laplace(1.0), "encoder": ii.MLP(3, 3)}
@@ -150,7 +151,6 @@ def bases(folder: Path) -> Iterator[Base]:
         "self_negative": False,
         "negatives": 2,
         "effective_negatives": 4,
-        "against": "anchor",
         "apart": 1,
         "learn_precision": 3,
         "anneal": (0.5, 10),

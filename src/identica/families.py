@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from identica import _samplers as _draws
+from identica import _rejection, _samplers
 from identica._bessel import log_mean_exp_cosine, log_mean_exp_gap, mean_cosine
 from identica._random import as_generator
 from identica._tensors import alike, floats, points
@@ -23,6 +23,7 @@ from identica.errors import InputError
 from identica.spaces import Box, Euclidean, Product, Space, Sphere
 
 __all__ = [
+    "Coordinatewise",
     "Family",
     "GeneralizedNormal",
     "Joint",
@@ -158,9 +159,9 @@ class Uniform(Family):
         return math.isfinite(space.log_volume)
 
     def _sample(self, space: Space, centre: Tensor, generator: torch.Generator) -> Tensor:
-        if isinstance(space, Sphere) and _draws.can_draw(centre):  # normal draws, projected
+        if isinstance(space, Sphere) and _samplers.can_draw(centre):  # normal draws, projected
             around = torch.zeros_like(centre)
-            return _draws.coordinatewise(2.0, space.radius, space, around, generator)
+            return _samplers.coordinatewise(2.0, space.radius, space, around, generator)
         size = math.prod(centre.shape[:-1])
         draw = space.sample(size, generator=generator, dtype=centre.dtype, device=centre.device)
         return draw.reshape(centre.shape)
@@ -176,9 +177,6 @@ class VonMisesFisher(Family):
     κ is the concentration of the direction, whatever the radius of the sphere. As a model it scores
     codes by κ⟨a, b⟩, so codes on a sphere of radius r with temperature τ imply the concentration
     κ r²/τ.
-
-    On other devices than the CPU it is drawn by rejection of the cosine (Wood, "Simulation of the von
-    Mises Fisher distribution", 1994).
     """
 
     kappa: float
@@ -199,41 +197,9 @@ class VonMisesFisher(Family):
 
     def _sample(self, space: Space, centre: Tensor, generator: torch.Generator) -> Tensor:
         assert isinstance(space, Sphere)
-        if _draws.can_draw(centre):
-            return _draws.von_mises_fisher(self.kappa, space, centre, generator)
-        return self._by_rejection(space, centre, generator)
-
-    def _by_rejection(self, space: Sphere, centre: Tensor, generator: torch.Generator) -> Tensor:
-        gap = self._one_minus_cosine(centre, generator)
-        side = torch.randn(
-            centre.shape, generator=generator, dtype=centre.dtype, device=centre.device
-        )
-        pole = centre / space.radius
-        tangent = side - (side * pole).sum(-1, keepdim=True) * pole
-        tangent = torch.nn.functional.normalize(tangent, dim=-1)
-        sine = (gap * (2 - gap)).sqrt().to(centre.dtype)
-        return centre * (1 - gap).to(centre.dtype) + space.radius * sine * tangent
-
-    def _one_minus_cosine(self, centre: Tensor, generator: torch.Generator) -> Tensor:
-        """1 − cos∠(z, μ) in float64, shape …×1: small angles keep their digits."""
-        m = centre.shape[-1] - 1
-        b = m / (2 * self.kappa + math.hypot(2 * self.kappa, m))
-        gap = torch.empty((*centre.shape[:-1], 1), dtype=torch.float64, device=centre.device)
-        flat = gap.view(-1)
-        todo = torch.arange(len(flat), device=centre.device)
-        while len(todo):
-            shape = torch.full((2, len(todo)), m / 2, dtype=torch.float64, device=centre.device)
-            first, second = torch._standard_gamma(shape, generator=generator)
-            beta = first / (first + second)
-            rest = 1 - (1 - b) * beta
-            proposal = 2 * b * beta / rest
-            # Wood's κ(cos − x₀) + m log((1 − x₀ cos)/(1 − x₀²)) with x₀ = (1 − b)/(1 + b)
-            chance = self.kappa * (2 * b / (1 + b) - proposal) + m * ((1 + b) / 2 / rest).log()
-            u = torch.rand(len(todo), generator=generator, dtype=torch.float64, device=gap.device)
-            accept = u.log() <= chance
-            flat[todo[accept]] = proposal[accept]
-            todo = todo[~accept]
-        return gap
+        fast = _samplers.can_draw(centre)
+        draw = _samplers.von_mises_fisher if fast else _rejection.von_mises_fisher
+        return draw(self.kappa, space, centre, generator)
 
     def _log_prob(self, space: Space, z: Tensor, centre: Tensor) -> Tensor:
         assert isinstance(space, Sphere)
@@ -241,30 +207,23 @@ class VonMisesFisher(Family):
         return -space.log_volume - log_mean_exp_gap(space.dim, self.kappa) - self.kappa * gap
 
 
-class _Coordinatewise(Family):
+class Coordinatewise(Family):
     """Independent coordinates with density ∝ e^{−|x/λ|^β}: plain on R^n, truncated on a box, and
-    drawn in R^n and projected on a sphere."""
+    drawn in R^n and projected on a sphere. `p` is β and `width` is λ."""
 
     @property
     @abstractmethod
-    def _beta(self) -> float: ...
+    def p(self) -> float: ...
 
     @property
     @abstractmethod
-    def _lambda(self) -> float: ...
-
-    @abstractmethod
-    def _noise(self, like: Tensor, generator: torch.Generator) -> Tensor:
-        """One draw around 0 for each entry of `like`."""
-
-    @property
-    def p(self) -> float | None:
-        return self._beta
+    def width(self) -> float:
+        """λ, at which the density has fallen to 1/e of its peak."""
 
     @property
     def precision(self) -> float:
         try:
-            return float(self._lambda**-self._beta)
+            return float(self.width**-self.p)
         except OverflowError:
             return math.inf
 
@@ -272,61 +231,17 @@ class _Coordinatewise(Family):
         return isinstance(space, (Sphere, Box, Euclidean))
 
     def _sample(self, space: Space, centre: Tensor, generator: torch.Generator) -> Tensor:
-        widest = _draws.reach(self._beta) * (self._lambda if isinstance(space, Euclidean) else 1.0)
+        widest = _samplers.reach(self.p) * (self.width if isinstance(space, Euclidean) else 1.0)
         if not isinstance(space, Box) and widest > torch.finfo(centre.dtype).max:
             raise InputError(f"draws of {self} exceed the range of {centre.dtype}")
-        if _draws.can_draw(centre):
-            return _draws.coordinatewise(self._beta, self._lambda, space, centre, generator)
-        return self._by_rejection(space, centre, generator)
-
-    def _by_rejection(self, space: Space, centre: Tensor, generator: torch.Generator) -> Tensor:
-        if isinstance(space, Box):
-            return self._truncated(space, centre, generator)
-        return space.project(centre + self._noise(centre, generator))
-
-    def _truncated(self, box: Box, centre: Tensor, generator: torch.Generator) -> Tensor:
-        """Exact draws within the box: coordinates that fall outside are drawn again."""
-        low, high = (
-            bound.expand_as(centre).reshape(-1) for bound in box.bounds(centre.dtype, centre.device)
-        )
-        middle = box.project(centre).reshape(-1)
-        draw, todo = torch.empty_like(middle), torch.arange(len(middle), device=centre.device)
-        while len(todo):
-            a, b, c = low[todo], high[todo], middle[todo]
-            proposal = c + self._noise(c, generator)
-            accept = (proposal >= a) & (proposal <= b)
-            reach = torch.maximum(c - a, b - c) / self._lambda
-            wide = 1 - self._beta * reach**self._beta > min(0.5, math.sqrt(self._beta))
-            if wide.any():
-                other, accepted = self._under_tangents(a, b, c, generator)
-                proposal = torch.where(wide, other, proposal)
-                accept = torch.where(wide, accepted, accept)
-            draw[todo[accept]] = proposal[accept]
-            todo = todo[~accept]
-        return draw.reshape(centre.shape)
-
-    def _under_tangents(
-        self, a: Tensor, b: Tensor, c: Tensor, generator: torch.Generator
-    ) -> tuple[Tensor, Tensor]:
-        """Proposals where little of the density lies within [a, b], and which of them to accept; see
-        `identica._samplers`."""
-        beta = self._beta
-        sides = torch.stack([c - a, b - c])
-        weight = (sides / self._lambda) ** beta
-        slope = 1 - beta * weight
-        area = sides * (-weight).exp() / slope
-        u = torch.rand((3, len(c)), generator=generator, dtype=c.dtype, device=c.device)
-        left = u[0] * area.sum(0) < area[0]
-        length, slope = torch.where(left, sides[0], sides[1]), torch.where(left, slope[0], slope[1])
-        down = -torch.log1p(-u[1]) / slope
-        lost = (1 - slope) / beta * (torch.expm1(-beta * down) + beta * down)
-        size = length * (-down).exp()
-        return torch.where(left, c - size, c + size), u[2] < (-lost).exp()
+        fast = _samplers.can_draw(centre)
+        draw = _samplers.coordinatewise if fast else _rejection.coordinatewise
+        return draw(self.p, self.width, space, centre, generator)
 
     def _log_prob(self, space: Space, z: Tensor, centre: Tensor) -> Tensor:
         if isinstance(space, Sphere):
             raise InputError(f"log_prob of {self} projected on {space} has no closed form")
-        beta, width = self._beta, self._lambda
+        beta, width = self.p, self.width
         z, centre, dtype = z.double(), centre.double(), z.dtype
         log_density = -_power((z - centre) / width, beta)
         if isinstance(space, Box):
@@ -340,11 +255,11 @@ class _Coordinatewise(Family):
     def _mass(self, sides: Tensor) -> Tensor:
         """∫₀ˢ e^{−(t/λ)^β} dt for each s, by the incomplete gamma function, or by its series
         s·e^{−w} Σ_k w^k/(a + 1)_k, w = (s/λ)^β, a = 1/β, where that is small."""
-        a = 1 / self._beta
-        weight = (sides / self._lambda) ** self._beta
+        a = 1 / self.p
+        weight = (sides / self.width) ** self.p
         share = torch.special.gammainc(torch.full_like(weight, a), weight)
         small = (weight < 1) | (share < 1e-200)
-        log_all = math.log(self._lambda) + math.lgamma(1 + a)
+        log_all = math.log(self.width) + math.lgamma(1 + a)
         x = torch.where(small, weight, 0.0)
         term, total, k = torch.ones_like(x), torch.ones_like(x), 0
         while bool((term > 1e-17 * total).any()):
@@ -355,7 +270,7 @@ class _Coordinatewise(Family):
 
 
 @dataclass(frozen=True)
-class Normal(_Coordinatewise):
+class Normal(Coordinatewise):
     """The normal distribution with a standard deviation per coordinate, p ∝ e^{−‖z − μ‖²/2σ²}.
 
     As a model it scores codes by −‖a − b‖²/2σ².
@@ -370,20 +285,16 @@ class Normal(_Coordinatewise):
         positive("std", self.std)
 
     @property
-    def _beta(self) -> float:
+    def p(self) -> float:
         return 2.0
 
     @property
-    def _lambda(self) -> float:
+    def width(self) -> float:
         return self.std * math.sqrt(2)
-
-    def _noise(self, like: Tensor, generator: torch.Generator) -> Tensor:
-        draw = torch.randn(like.shape, generator=generator, dtype=like.dtype, device=like.device)
-        return draw * self.std
 
 
 @dataclass(frozen=True)
-class Laplace(_Coordinatewise):
+class Laplace(Coordinatewise):
     """The Laplace distribution with a scale per coordinate, p ∝ e^{−‖z − μ‖₁/λ}."""
 
     scale: float
@@ -392,20 +303,16 @@ class Laplace(_Coordinatewise):
         positive("scale", self.scale)
 
     @property
-    def _beta(self) -> float:
+    def p(self) -> float:
         return 1.0
 
     @property
-    def _lambda(self) -> float:
+    def width(self) -> float:
         return self.scale
-
-    def _noise(self, like: Tensor, generator: torch.Generator) -> Tensor:
-        size = torch.empty_like(like).exponential_(generator=generator)
-        return self.scale * size * _signs(like, generator)
 
 
 @dataclass(frozen=True)
-class GeneralizedNormal(_Coordinatewise):
+class GeneralizedNormal(Coordinatewise):
     """The generalized normal distribution of any shape β > 0, p ∝ e^{−‖(z − μ)/λ‖_β^β}.
 
     β = 1 is `Laplace(λ)`, β = 2 is `Normal(λ/√2)`.
@@ -419,24 +326,12 @@ class GeneralizedNormal(_Coordinatewise):
         positive("scale", self.scale)
 
     @property
-    def _beta(self) -> float:
+    def p(self) -> float:
         return self.shape
 
     @property
-    def _lambda(self) -> float:
+    def width(self) -> float:
         return self.scale
-
-    def _noise(self, like: Tensor, generator: torch.Generator) -> Tensor:
-        # Γ(1 + a)^a·U is Γ(a)^a in law, without the draws of Γ(a) that vanish for small a = 1/β
-        order = torch.full_like(like, 1 + 1 / self.shape)
-        size = torch._standard_gamma(order, generator=generator).pow(1 / self.shape)
-        share = torch.rand(like.shape, generator=generator, dtype=like.dtype, device=like.device)
-        return self.scale * size * share * _signs(like, generator)
-
-
-def _signs(like: Tensor, generator: torch.Generator) -> Tensor:
-    bits = torch.randint(0, 2, like.shape, generator=generator, device=like.device)
-    return bits.to(like.dtype) * 2 - 1
 
 
 @dataclass(frozen=True, init=False)

@@ -47,12 +47,10 @@ class SphereHead(Head):
         space: Sphere,
         *,
         learnable: bool = False,
-        lr: float | None = None,
         soften: int | None = None,
     ) -> None:
         super().__init__()
         instance("space", space, Sphere, "a Sphere")
-        self.lr = None if lr is None else positive("lr", lr)
         self.learnable = flag("learnable", learnable)
         log = torch.tensor(math.log(space.radius))
         self.log_radius = nn.Parameter(log, requires_grad=learnable)
@@ -120,19 +118,19 @@ class ProductHead(Head):
         return torch.cat([head(part) for head, part in parts], dim=-1)
 
 
-def make_head(space: Space, *, learnable: bool = False, lr: float | None = None) -> Head:
-    """The head for a space; with `learnable`, its radius or sides are learnt, starting from its own.
+def make_head(space: Space) -> Head:
+    """The head of a space, of fixed radius or sides.
 
     >>> make_head(Product(Sphere(3), Euclidean(2)))(torch.ones(1, 5))
     tensor([[0.5774, 0.5774, 0.5774, 1.0000, 1.0000]])
     """
     match space:
         case Sphere():
-            return SphereHead(space, learnable=learnable, lr=lr)
+            return SphereHead(space)
         case Box():
-            return BoxHead(space, learnable=learnable, lr=lr)
+            return BoxHead(space)
         case Euclidean():
             return EuclideanHead()
         case Product():
-            return ProductHead(space, [make_head(s, learnable=learnable) for s in space.spaces])
+            return ProductHead(space, [make_head(part) for part in space.spaces])
     raise InputError(f"space must be a Sphere, Box, Euclidean or Product, got {space!r}")

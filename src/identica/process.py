@@ -26,6 +26,16 @@ class Pairs(NamedTuple):
     x: Tensor
     x_pos: Tensor
 
+    @property
+    def observed(self) -> Tensor:
+        """All observations, 2N×m, to be encoded at once."""
+        return torch.cat([self.x, self.x_pos])
+
+    def split(self, codes: Tensor) -> tuple[Tensor, Tensor]:
+        """Codes of the anchors and of their positives, from those of all observations."""
+        h, h_pos = codes.chunk(2)
+        return h, h_pos
+
 
 class Labelled(NamedTuple):
     """A labelled batch: latents z (N×n) and observations x (N×m)."""
@@ -42,6 +52,15 @@ class Pool(NamedTuple):
     x: Tensor
     positives: Tensor
 
+    @property
+    def observed(self) -> Tensor:
+        """All observations."""
+        return self.x
+
+    def split(self, codes: Tensor) -> tuple[Tensor, Tensor]:
+        """Codes of the anchors (N×k) and of their positives (N×K×k)."""
+        return codes, torch.nn.functional.embedding(self.positives, codes)
+
 
 class Walk(NamedTuple):
     """A batch in which each observation is a positive of the one before it: latents z (N×n) and
@@ -49,6 +68,15 @@ class Walk(NamedTuple):
 
     z: Tensor
     x: Tensor
+
+    @property
+    def observed(self) -> Tensor:
+        """All observations."""
+        return self.x
+
+    def split(self, codes: Tensor) -> tuple[Tensor, Tensor]:
+        """Codes of the anchors and of their positives, all but the last and all but the first."""
+        return codes[:-1], codes[1:]
 
 
 class GenerativeProcess:
@@ -130,15 +158,7 @@ class GenerativeProcess:
         return Pairs(z, z_pos, self.mixing(z), self.mixing(z_pos))
 
     @torch.no_grad()
-    def pool(
-        self,
-        size: int,
-        positives: int,
-        *,
-        generator: torch.Generator | int,
-        dtype: torch.dtype = torch.float32,
-        device: Device = "cpu",
-    ) -> Pool:
+    def pool(self, size: int, positives: int, *, generator: torch.Generator | int) -> Pool:
         """`size` observations, each with `positives` others that are draws of its p(z̃ | z).
 
         With a wide conditional, one observation can be used in many pairs, so a batch holds many
@@ -152,7 +172,7 @@ class GenerativeProcess:
         >>> process.pool(100, 8, generator=0).positives.shape
         torch.Size([100, 8])
         """
-        source = as_generator(generator, device)
+        source = as_generator(generator)
         count("size", size, at_least=2)
         count("positives", positives)
         if not isinstance(self.marginal, Uniform):
@@ -161,17 +181,17 @@ class GenerativeProcess:
         def log_density(z: Tensor, centre: Tensor) -> Tensor:
             return self.conditional._log_prob(self.space, z, centre)
 
-        z = self.latents(size, generator=source, dtype=dtype, device=device)
-        own = torch.arange(size, device=device).repeat_interleave(positives)
+        z = self.latents(size, generator=source)
+        own = torch.arange(size).repeat_interleave(positives)
         highest = log_density(z, z)
         found = torch.empty_like(own)
-        left = torch.arange(len(own), device=device)
+        left = torch.arange(len(own))
         for _ in range(POOL_ROUNDS):
             anchor = own[left]
-            other = torch.randint(size - 1, left.shape, generator=source, device=device)
+            other = torch.randint(size - 1, left.shape, generator=source)
             other += other >= anchor  # any but the anchor itself
             chance = (log_density(z[other], z[anchor]) - highest[anchor]).exp()
-            kept = torch.rand(left.shape, generator=source, dtype=dtype, device=device) < chance
+            kept = torch.rand(left.shape, generator=source) < chance
             found[left[kept]] = other[kept]
             left = left[~kept]
             if not len(left):
@@ -182,14 +202,7 @@ class GenerativeProcess:
         )
 
     @torch.no_grad()
-    def labelled(
-        self,
-        size: int,
-        *,
-        generator: torch.Generator | int,
-        dtype: torch.dtype = torch.float32,
-        device: Device = "cpu",
-    ) -> Labelled:
+    def labelled(self, size: int, *, generator: torch.Generator | int) -> Labelled:
         """`size` observations with their latents, for supervised training."""
-        z = self.latents(size, generator=generator, dtype=dtype, device=device)
+        z = self.latents(size, generator=generator)
         return Labelled(z, self.mixing(z))

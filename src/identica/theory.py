@@ -5,22 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 
 from identica._bessel import log_mean_exp_gap, mean_cosine
-from identica._random import as_generator
 from identica._validate import as_matrix, count, instance, nonnegative, positive, same_rows
 from identica.encoders import ContrastiveModel
 from identica.errors import InputError
 from identica.families import (
+    Coordinatewise,
     Family,
     Uniform,
     VonMisesFisher,
-    _Coordinatewise,
 )
 from identica.heads import EuclideanHead
 from identica.metrics.columns import unit_size
@@ -30,6 +28,8 @@ from identica.spaces import Box, Space, Sphere
 SPHERE = "Theorem 2 (sphere, uniform marginal, von Mises–Fisher conditional)"
 AFFINE = "Theorem 5 (convex body, uniform marginal, conditional from a norm)"
 PERMUTATION = "Theorem 6 (convex body, uniform marginal, L^α conditional with α ≥ 1, α ≠ 2)"
+
+PAIRS = 20_000  # whose distances are compared
 
 _MEANING = {
     "orthogonal": "all factors are recovered up to a rotation or reflection and a common scale",
@@ -143,7 +143,7 @@ def _conditional_violations(
                 f"the conditional has concentration κ = {truth.kappa:g}, but the model implies "
                 f"κ = {implied:g} (κ·radius²/τ); learn the radius or set τ accordingly"
             )
-    elif isinstance(truth, _Coordinatewise) and isinstance(assumed, _Coordinatewise):
+    elif isinstance(truth, Coordinatewise) and isinstance(assumed, Coordinatewise):
         if isinstance(process.space, Sphere):
             yield f"on the sphere the conditional must be von Mises–Fisher, not {truth}"
         elif truth.p != assumed.p:
@@ -157,14 +157,14 @@ def _conditional_violations(
 
 
 def _scale_violations(
-    space: Box, codes: Box, truth: _Coordinatewise, assumed: _Coordinatewise, tau: float
+    space: Box, codes: Box, truth: Coordinatewise, assumed: Coordinatewise, tau: float
 ) -> Iterable[str]:
     """With fixed bounds a code spans its side as the factor spans its own: scales must agree too."""
     low, high = space.bounds()
     code_low, code_high = codes.bounds()
     sides, code_sides = (high - low).sort().values, (code_high - code_low).sort().values
-    needed = truth._lambda / sides
-    implied = assumed._lambda * tau ** (1 / assumed._beta) / code_sides
+    needed = truth.width / sides
+    implied = assumed.width * tau ** (1 / assumed.p) / code_sides
     if len(sides) == len(code_sides) and not torch.allclose(needed, implied, rtol=1e-3):
         yield (
             f"the conditional's scale is {float(needed[0]):.3g} of a side of {space}, but the model "
@@ -249,80 +249,10 @@ def _mean_gap(dim: int, kappa: float) -> float:
     return -total
 
 
-class LimitPoint(NamedTuple):
-    """L(M) − log M + log|Z| with its standard error, for M negatives."""
-
-    negatives: int
-    value: float
-    error: float
-
-
-def theorem1_curve(
-    process: GenerativeProcess,
-    negatives: Iterable[int],
-    *,
-    conditional: Family | None = None,
-    h: nn.Module | None = None,
-    tau: float = 1.0,
-    batches: int = 20,
-    anchors: int = 512,
-    generator: torch.Generator | int,
-) -> list[LimitPoint]:
-    """The left side of Theorem 1, L(M) − log M + log|Z|, against the number M of negatives.
-
-    As M → ∞ it approaches the cross-entropy E H(p(·|z), q_h(·|z)) of the true conditional and the
-    one the model implies. Negatives are fresh draws of p(z), independent between batches.
-
-    Args:
-        process: the true process.
-        negatives: the values of M.
-        conditional: the model's family; the process's own by default.
-        h: map from latents to codes; the identity by default.
-        tau: temperature.
-        batches: independent estimates, from which the standard error is taken.
-        anchors: pairs per estimate.
-    """
-    source = as_generator(generator)
-    family = process.conditional if conditional is None else conditional
-    code = nn.Identity() if h is None else h
-    offset = process.space.log_volume
-    if not math.isfinite(offset):
-        raise InputError(f"process must live in a bounded space, got {process.space}")
-    points = []
-    for m in negatives:
-        estimates = [
-            _loss_with_fresh_negatives(process, family, code, tau, anchors, m, source)
-            for _ in range(count("batches", batches, at_least=2))
-        ]
-        error = np.std(estimates, ddof=1) / math.sqrt(batches)
-        points.append(LimitPoint(m, float(np.mean(estimates)) - math.log(m) + offset, float(error)))
-    return points
-
-
-@torch.no_grad()
-def _loss_with_fresh_negatives(
-    process: GenerativeProcess,
-    family: Family,
-    h: nn.Module,
-    tau: float,
-    anchors: int,
-    negatives: int,
-    generator: torch.Generator,
-) -> float:
-    z = process.latents(anchors, generator=generator, dtype=torch.float64)
-    code, positive_code = h(z), h(process.positives(z, generator=generator))
-    keys = h(process.latents(negatives, generator=generator, dtype=torch.float64))
-    similarity = family.similarity(code, positive_code) / tau
-    log_sum = torch.cat(
-        [(family.pairwise(part, keys) / tau).logsumexp(1) for part in code.split(64)]
-    )
-    return float((torch.logaddexp(log_sum, similarity) - similarity).mean())
-
-
 # --- what a fitted h = f∘g looks like ---------------------------------------------------------------
 
 
-def isometry(z: Any, h: Any, *, random_state: int = 0, pairs: int = 20_000) -> float:
+def isometry(z: Any, h: Any, *, random_state: int = 0) -> float:
     """How far a fitted map is from preserving distances: the relative spread of ‖h−h'‖/‖z−z'‖.
 
     The root mean square deviation of that ratio from its best constant, over random pairs, divided
@@ -339,7 +269,7 @@ def isometry(z: Any, h: Any, *, random_state: int = 0, pairs: int = 20_000) -> f
     z, h = as_matrix("z", z), as_matrix("h", h)
     same_rows(z=z, h=h)
     z, h = unit_size(z)[0], unit_size(h)[0]
-    i, j = np.random.default_rng(random_state).integers(len(z), size=(2, pairs))
+    i, j = np.random.default_rng(random_state).integers(len(z), size=(2, PAIRS))
     true, coded = np.linalg.norm(z[i] - z[j], axis=1), np.linalg.norm(h[i] - h[j], axis=1)
     apart = true > 1e-9 * true.max()
     if not apart.any():
@@ -374,10 +304,8 @@ def distance_from_uniform(h: Any, space: Space, *, random_state: int = 0) -> flo
 
 __all__ = [
     "Guarantee",
-    "LimitPoint",
     "distance_from_uniform",
     "guarantee",
     "isometry",
-    "theorem1_curve",
     "vmf_cross_entropy",
 ]

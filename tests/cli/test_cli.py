@@ -107,7 +107,9 @@ def test_no_signal_is_lost_in_a_callback(number, code, monkeypatch, capsys):
 
 
 def test_signals_that_are_ignored_stay_so(monkeypatch):
-    monkeypatch.setattr("identica.demo.demo", lambda *_, **__: signal.raise_signal(signal.SIGINT))
+    monkeypatch.setattr(
+        "identica.cli.demo.demo", lambda *_, **__: signal.raise_signal(signal.SIGINT)
+    )
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as for a script's `identica demo &`
     try:
         assert main(["demo"]) == 0

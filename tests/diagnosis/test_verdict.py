@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from identica import Joint, Laplace, Normal, VonMisesFisher
-from identica.diagnosis.conditional import Law
-from identica.diagnosis.evidence import Laws, Restarts, Score
+from identica.diagnosis.conditional import GeneralizedNormalFit, Positives
+from identica.diagnosis.diagnosis import Restarts, Score
 from identica.diagnosis.verdict import _conditional, _restarts, _score
 
 
@@ -68,34 +68,35 @@ def test_restarts_are_counted_and_averaged():
     assert "0.950" in found.seen
 
 
-def laws(*shapes, misfit=0.0, concentration=None):
-    """Laws whose intervals are a twentieth to each side of the shape."""
+def fitted(*shapes, misfit=0.0, concentration=None):
+    """Fits whose intervals are a twentieth to each side of the shape."""
     codes = [
-        None if s is None else Law(s, 1.0, (0.95 * s, 1.05 * s), (0.9, 1.1), 100) for s in shapes
+        None if s is None else GeneralizedNormalFit(s, 1.0, (0.95 * s, 1.05 * s), (0.9, 1.1), 100)
+        for s in shapes
     ]
-    return Laws(codes, concentration, misfit, 1.0, 0.0, np.zeros(1), None)
+    return Positives(codes, concentration, misfit, 1.0, 0.0)
 
 
 @pytest.mark.parametrize(
     ("found", "conditional", "expected"),
     [
         # on a sphere, and with several families: the distance of the distribution functions
-        (laws(None, concentration=5.0, misfit=below(0.05)), VonMisesFisher(5.0), "fine"),
-        (laws(None, concentration=5.0, misfit=0.05), VonMisesFisher(5.0), "caution"),
-        (laws(1.0, misfit=below(0.05)), Joint((Laplace(1.0), 1)), "fine"),
-        (laws(1.0, misfit=0.05), Joint((Laplace(1.0), 1)), "caution"),
-        # no law could be fitted
-        (laws(None, None), Laplace(1.0), "caution"),
+        (fitted(None, concentration=5.0, misfit=below(0.05)), VonMisesFisher(5.0), "fine"),
+        (fitted(None, concentration=5.0, misfit=0.05), VonMisesFisher(5.0), "caution"),
+        (fitted(1.0, misfit=below(0.05)), Joint((Laplace(1.0), 1)), "fine"),
+        (fitted(1.0, misfit=0.05), Joint((Laplace(1.0), 1)), "caution"),
+        # no distribution could be fitted
+        (fitted(None, None), Laplace(1.0), "caution"),
         # the median shape is nearest to another family from √2 on …
-        (laws(below(2**0.5)), Laplace(1.0), "fine"),
-        (laws(2**0.5), Laplace(1.0), "caution"),
-        (laws(2**0.5), Normal(1.0), "fine"),
-        (laws(below(6**0.5)), Normal(1.0), "fine"),
-        (laws(6**0.5), Normal(1.0), "caution"),
+        (fitted(below(2**0.5)), Laplace(1.0), "fine"),
+        (fitted(2**0.5), Laplace(1.0), "caution"),
+        (fitted(2**0.5), Normal(1.0), "fine"),
+        (fitted(below(6**0.5)), Normal(1.0), "fine"),
+        (fitted(6**0.5), Normal(1.0), "caution"),
         # … and more than half of the intervals leave out the model's shape
-        (laws(2.0, 2.0, 1.0, 1.0), Laplace(1.0), "fine"),
-        (laws(2.0, 2.0, 2.0, 1.0, 1.0), Laplace(1.0), "caution"),
-        (laws(2.0, 2.0, 2.0, 2.0, None), Laplace(1.0), "caution"),
+        (fitted(2.0, 2.0, 1.0, 1.0), Laplace(1.0), "fine"),
+        (fitted(2.0, 2.0, 2.0, 1.0, 1.0), Laplace(1.0), "caution"),
+        (fitted(2.0, 2.0, 2.0, 2.0, None), Laplace(1.0), "caution"),
     ],
 )
 def test_a_conditional_of_another_family_is_a_caution(found, conditional, expected):
@@ -113,6 +114,6 @@ def test_a_conditional_of_another_family_is_a_caution(found, conditional, expect
 )
 def test_an_interval_holds_its_ends(shape, interval, conditional, expected):
     # the shape is nearest to another family, so the interval decides
-    law = Law(shape, 1.0, interval, (0.9, 1.1), 100)
-    found = Laws([law], None, 0.0, 1.0, 0.0, np.zeros(1), None)
+    fit = GeneralizedNormalFit(shape, 1.0, interval, (0.9, 1.1), 100)
+    found = Positives([fit], None, 0.0, 1.0, 0.0)
     assert _conditional(found, conditional).level == expected

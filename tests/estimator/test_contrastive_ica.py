@@ -1,21 +1,20 @@
-import contextlib
 import json
 import math
-import random
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from safetensors.torch import save_file
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
+from helpers.fits import SMALL, TINY, pairs
 from identica import (
     MLP,
     Box,
@@ -23,37 +22,16 @@ from identica import (
     GenerativeProcess,
     InputError,
     InvertibleMLP,
-    Laplace,
     Normal,
     Sphere,
     Uniform,
     VonMisesFisher,
-    checkpoints,
 )
 from identica.metrics import linear_r2, mcc
 
-TINY = {"steps": 3, "batch": 16}
-SMALL = MLP(2, 2, hidden=(64, 64))
 EXPECTED_FAILURES = {
     "check_fit_score_takes_y": "the second argument of fit is the positive of each row, X_pos"
 }
-
-
-def pairs(size=2000, seed=0):
-    g = InvertibleMLP(2, seed=3, draws=50)
-    process = GenerativeProcess(Box(2), Uniform(), Laplace(0.05), g)
-    return process.sample(size, generator=seed)
-
-
-@pytest.fixture(scope="module")
-def data():
-    batch = pairs(100)
-    return batch.x.numpy().astype(np.float64), batch.x_pos.numpy().astype(np.float64)
-
-
-@pytest.fixture(scope="module")
-def fitted(data):
-    return ContrastiveICA(2, conditional="laplace", **TINY).fit(*data)
 
 
 @pytest.mark.filterwarnings("ignore:a vector in the place of X_pos")
@@ -172,31 +150,13 @@ def test_images(images):
         ica.transform(images[..., :2])
 
 
-MEMORY = """
-import json, resource, sys
-import numpy as np, torch
-torch.set_num_threads(1)
-from identica import ContrastiveICA
-
-block = np.random.default_rng(0).normal(size=(10_000, 8)).astype(np.float32)
-
-def peak(rows):
-    with open(sys.argv[1], "wb") as file:
-        for _ in range(rows // len(block)):
-            file.write(block)
-    x = np.memmap(sys.argv[1], np.float32, mode="r", shape=(rows, 8))
-    ica = ContrastiveICA(2, steps=5, folder=sys.argv[1] + ".fits").fit(x)
-    assert np.isfinite(ica.score(x))
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-print(json.dumps([peak(10_000), peak(10_000_000)]))
-"""
+MEMORY = Path(__file__).parents[1] / "helpers" / "memory_of_fits.py"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="what a process holds is counted differently")
 def test_memory_does_not_grow_with_a_mapped_file(tmp_path):
     """Ten million rows (320 MB) after ten thousand; with a folder, all of them are read."""
-    run = [sys.executable, "-c", MEMORY, str(tmp_path / "rows")]
+    run = [sys.executable, str(MEMORY), str(tmp_path / "rows")]
     done = subprocess.run(run, capture_output=True, text=True, check=True)
     small, large = json.loads(done.stdout)
     assert large - small < 30
@@ -259,232 +219,6 @@ def test_nothing_of_an_earlier_fit_is_left(data):
     ica.set_params(learn_precision=False).fit(data[0])
     assert not hasattr(ica, "precision_")
     assert not hasattr(ica, "feature_names_in_")
-
-
-# --- files ------------------------------------------------------------------------------------------
-
-
-def test_what_is_saved_comes_back(data, tmp_path):
-    x = pd.DataFrame(data[0], columns=["a", "b"])
-    ica = ContrastiveICA(
-        2, space=Box(2, 0.0, (1.0, 2.0)), conditional=Laplace(0.3), learn_precision=True, **TINY
-    ).fit(x, lag=(1, 2))
-    ica.save(tmp_path / "ica.safetensors")
-    back = ContrastiveICA.load(tmp_path / "ica.safetensors")
-    assert np.array_equal(back.transform(x), ica.transform(x))
-    assert back.score(x) == ica.score(x)
-    assert repr(back) == repr(ica)
-    for name in ("lag_", "temperature_", "history_", "n_features_in_"):
-        assert getattr(back, name) == getattr(ica, name)
-    assert np.array_equal(back.precision_, ica.precision_)
-    assert np.array_equal(back.feature_names_in_, ica.feature_names_in_)
-
-
-def test_a_network_of_ones_own_comes_back_with_its_weights(data, tmp_path):
-    ica = ContrastiveICA(network=MLP(2, 3, hidden=(8,)), **TINY).fit(*data)
-    ica.save(tmp_path / "ica.safetensors")
-    with pytest.raises(InputError, match="network must be given"):
-        ContrastiveICA.load(tmp_path / "ica.safetensors")
-    with pytest.raises(InputError, match="network does not fit"):
-        ContrastiveICA.load(tmp_path / "ica.safetensors", network=MLP(2, 3, hidden=(9,)))
-    back = ContrastiveICA.load(tmp_path / "ica.safetensors", network=MLP(2, 3, hidden=(8,)))
-    assert np.array_equal(back.transform(data[0]), ica.transform(data[0]))
-
-
-def test_other_files_are_refused(tmp_path):
-    (tmp_path / "text").write_text("hello")
-    with pytest.raises(InputError, match="is not a checkpoint"):
-        ContrastiveICA.load(tmp_path / "text")
-
-
-def crafted(change):
-    """A function of the state in a saved file that makes it another one."""
-
-    def make(state):
-        change(state["estimator"], state["fitted"], state["weights"])
-        return state
-
-    return make
-
-
-NESTED: list = []
-for _ in range(50):
-    NESTED = [NESTED]
-HUGE = 10**12
-CRAFTED = {
-    "list": lambda state: [state],
-    "empty": lambda state: {},
-    "no weights": lambda state: {k: v for k, v in state.items() if k != "weights"},
-    "nothing fitted": lambda state: {**state, "fitted": None},
-    "weights of another kind": lambda state: {**state, "weights": [1]},
-    "parameters of another kind": lambda state: {**state, "estimator": 3},
-    **{
-        f"without {name}": crafted(lambda e, f, w, name=name: f.pop(name))
-        for name in ("space", "conditional", "own_network", "shape", "lag", "training", "history")
-    },
-    "unknown parameter": crafted(lambda e, f, w: e.update(shell="rm")),
-    "space of no kind": crafted(lambda e, f, w: f.update(space={"kind": "Sfere", "arguments": {}})),
-    "space of bad arguments": crafted(
-        lambda e, f, w: f.update(space={"kind": "Box", "arguments": {"dims": 2}})
-    ),
-    "space is a number": crafted(lambda e, f, w: f.update(space=3)),
-    "family for a space": crafted(lambda e, f, w: f.update(space=f["conditional"])),
-    "space too large": crafted(
-        lambda e, f, w: f.update(space={"kind": "Sphere", "arguments": {"dim": HUGE}})
-    ),
-    "unbounded space too large": crafted(
-        lambda e, f, w: f.update(space={"kind": "Euclidean", "arguments": {"dim": 10**8}})
-    ),
-    "parts without number": crafted(
-        lambda e, f, w: f.update(space={"kind": "Product", "arguments": {}})
-    ),
-    "nested space": crafted(lambda e, f, w: f.update(space=NESTED)),
-    "shape too large": crafted(lambda e, f, w: f.update(shape=[HUGE])),
-    "shape overflows": crafted(lambda e, f, w: f.update(shape=[2**70])),
-    "shape below zero": crafted(lambda e, f, w: f.update(shape=[-2])),
-    "shape of words": crafted(lambda e, f, w: f.update(shape=["two"])),
-    "shape of nothing": crafted(lambda e, f, w: f.update(shape=[])),
-    "shape of images": crafted(lambda e, f, w: f.update(shape=[64, 64])),
-    "training of words": crafted(lambda e, f, w: f.update(training="long")),
-    "training unknown": crafted(lambda e, f, w: f["training"].update(speed=3)),
-    "training without steps": crafted(lambda e, f, w: f["training"].update(steps="many")),
-    "temperature": crafted(lambda e, f, w: f.update(temperature="hot")),
-    "temperature below zero": crafted(lambda e, f, w: f.update(temperature=-1.0)),
-    "history": crafted(lambda e, f, w: f.update(history=5)),
-    "history of numbers": crafted(lambda e, f, w: f.update(history=[1, 2])),
-    "feature names": crafted(lambda e, f, w: f.update(feature_names_in_=5)),
-    "feature names of numbers": crafted(lambda e, f, w: f.update(feature_names_in_=[1, 2])),
-    "too many feature names": crafted(lambda e, f, w: f.update(feature_names_in_=["a"] * 3)),
-    "selection": crafted(lambda e, f, w: f.update(selection_={"space": None})),
-    "no model": crafted(lambda e, f, w: w.pop("model")),
-    "model of numbers": crafted(lambda e, f, w: w.update(model={"a": 1})),
-    "weights without names": crafted(lambda e, f, w: w["model"].update({5: torch.zeros(1)})),
-    "other weights": crafted(lambda e, f, w: w["model"].update(more=torch.zeros(1))),
-    "no tensor": crafted(lambda e, f, w: w["loss"].update(log_tau=3.0)),
-}
-
-
-@pytest.mark.parametrize("name", CRAFTED)
-def test_a_crafted_file_is_refused(fitted, tmp_path, name):
-    path = tmp_path / "ica"
-    fitted.save(path)
-    checkpoints.save(path, CRAFTED[name](checkpoints.load(path)))
-    with pytest.raises(InputError, match=r"ica (holds|does not hold) an estimator|fit the weights"):
-        ContrastiveICA.load(path)
-
-
-def test_a_damaged_file_is_refused(fitted, data, tmp_path):
-    path, rng = tmp_path / "ica", random.Random(0)
-    fitted.save(path)
-    whole, codes = path.read_bytes(), fitted.transform(data[0])
-    for _ in range(60):
-        at, byte = rng.randrange(len(whole)), bytes([rng.randrange(256)])
-        path.write_bytes(whole[:at] + byte + whole[at + 1 :])
-        with contextlib.suppress(InputError):  # and nothing else
-            assert np.array_equal(ContrastiveICA.load(path).transform(data[0]), codes)
-    for length in [0, 1, 7, 8, 9, *rng.sample(range(len(whole)), 20)]:
-        path.write_bytes(whole[:length])
-        with pytest.raises(InputError):
-            ContrastiveICA.load(path)
-    save_file({"weight": torch.zeros(2)}, path)
-    with pytest.raises(InputError, match="has no metadata of identica"):
-        ContrastiveICA.load(path)
-    with pytest.raises(InputError):
-        ContrastiveICA.load(tmp_path)
-
-
-def test_a_file_does_not_say_where_to_write(fitted, data, tmp_path):
-    path = tmp_path / "ica"
-    fitted.save(path)
-    state = checkpoints.load(path)
-    state["estimator"] |= {"folder": str(tmp_path / "theirs"), "tensorboard": True}
-    checkpoints.save(path, state)
-    back = ContrastiveICA.load(path)
-    assert back.folder is None
-    assert not back.tensorboard
-    back.fit(*data)
-    assert not (tmp_path / "theirs").exists()
-
-
-def test_a_fit_with_a_folder_goes_on_where_it_stopped(data, tmp_path, monkeypatch):
-    def ica(folder):
-        return ContrastiveICA(2, steps=24, batch=16, folder=folder)
-
-    whole = ica(None).fit(*data).transform(data[0])
-    forward, calls = torch.nn.Module.__call__, 0
-
-    def stops(self, *args):
-        nonlocal calls
-        calls += type(self).__name__ == "InfoNCE"
-        if calls == 20:
-            raise KeyboardInterrupt
-        return forward(self, *args)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(torch.nn.Module, "__call__", stops)
-        with pytest.raises(KeyboardInterrupt):
-            ica(tmp_path).fit(*data)
-    assert np.array_equal(ica(tmp_path).fit(*data).transform(data[0]), whole)
-
-
-def test_no_fit_in_a_folder_finds_the_weights_of_another(data, tmp_path):
-    """Whatever differs, the codes are those of a fit without a folder; nothing is lost."""
-    x, x_pos = data
-    changed = x.copy()
-    changed[70, 1] += 1e-9
-    other = MLP(2, 2, hidden=(64, 64), seed=1)
-    fits = [
-        ({}, {"X": x, "X_pos": x_pos}),
-        ({}, {"X": x_pos, "X_pos": x}),
-        ({}, {"X": x, "X_pos": x_pos[::-1]}),
-        ({}, {"X": changed, "X_pos": x_pos}),
-        ({}, {"X": x.astype(np.float32), "X_pos": x_pos.astype(np.float32)}),
-        ({}, {"X": x}),
-        ({}, {"X": x, "lag": 2}),
-        ({}, {"X": x, "lag": (1, 2)}),
-        ({}, {"X": x, "groups": np.repeat([0, 1], 50)}),
-        ({}, {"X": x, "groups": np.arange(100) % 2}),
-        ({"random_state": 1}, {"X": x}),
-        ({"conditional": "laplace"}, {"X": x}),
-        ({"conditional": Laplace(0.5)}, {"X": x}),
-        ({"space": "sphere"}, {"X": x}),
-        ({"learn_precision": True}, {"X": x}),
-        ({"steps": 4}, {"X": x}),
-        ({"network": SMALL}, {"X": x}),
-        ({"network": other}, {"X": x}),
-        ({"network": lambda shape, n: torch.nn.Linear(shape[0], n)}, {"X": x}),
-    ]
-    for parameters, arguments in fits * 2:
-        there = ContrastiveICA(**{**TINY, "folder": tmp_path, **parameters}).fit(**arguments)
-        alone = clone(there).set_params(folder=None).fit(**arguments)
-        assert np.array_equal(there.transform(x), alone.transform(x))
-    assert len(list(tmp_path.iterdir())) == len(fits)
-    assert all((place / "config.json").exists() for place in tmp_path.iterdir())
-
-
-def test_pairs_drawn_by_another_function_are_told_by_their_first_batch(tmp_path):
-    def sample(scale):
-        def draw(size, *, generator):
-            x = torch.randn(size, 2, generator=generator)
-            return x, x + scale * torch.randn(size, 2, generator=generator)
-
-        return draw
-
-    ica = ContrastiveICA(2, **TINY, folder=tmp_path).fit(sample(0.1))
-    again = clone(ica).fit(sample(0.1))
-    assert again.history_ == ica.history_
-    with pytest.raises(InputError, match="another first batch: use another folder"):
-        clone(ica).fit(sample(0.2))
-
-
-def test_cross_validation_with_a_folder(data, tmp_path):
-    x, _ = data
-    there, alone = (
-        cross_val_score(ContrastiveICA(2, **TINY, folder=folder), x, cv=3)
-        for folder in (tmp_path, None)
-    )
-    assert np.array_equal(there, alone)
-    assert len(list(tmp_path.iterdir())) == 3
 
 
 def test_a_network_of_ones_own_is_drawn_from_the_random_state(data):

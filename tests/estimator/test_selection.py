@@ -22,7 +22,7 @@ from identica import (
 )
 from identica.estimator import selection
 from identica.estimator.inputs import make_encoder
-from identica.estimator.pairs import ArrayPairs, sequences
+from identica.estimator.pairs import ArrayPairs, pairs_of, sequences
 from identica.estimator.selection import candidates, choose, select, unevenness
 
 
@@ -170,8 +170,7 @@ def test_the_estimator_keeps_the_choice(tmp_path):
 def test_candidates_get_a_fifth_of_the_steps_but_not_too_few(steps, short):
     x = np.random.default_rng(0).normal(size=(60, 2))
     ica = ContrastiveICA(2, conditional="auto", steps=steps, batch=16)
-    sample, _ = ica._pairs(x, None, None, None, reset=True)
-    ica._shape = (2,)
+    sample, _ = pairs_of(ica, x, None, None, None, reset=True)
     assert ica._short(sample).steps == short
 
 
@@ -180,7 +179,7 @@ def test_a_killed_selection_goes_on(tmp_path, monkeypatch):
     from identica import training
 
     x = np.random.default_rng(0).normal(size=(60, 2)).cumsum(axis=0)
-    monkeypatch.setattr("identica.estimator.SHORTEST", 2)
+    monkeypatch.setattr("identica.estimator.contrastive_ica.SHORTEST", 2)
     ica = ContrastiveICA(2, conditional="auto", steps=10, batch=16, folder=tmp_path)
     calls, forward = 0, training.Contrastive.forward
 

@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 from identica._io import make_folder, replacing
 from identica.datasets import pairs
 from identica.datasets._arguments import limited, whole_numbers
-from identica.datasets._npz import DAMAGE
 from identica.datasets._reading import map_array, open_file, read_header, reason
+from identica.datasets.npz import DAMAGE
 from identica.datasets.pictures import tile
 from identica.datasets.root import data_root, find
 from identica.errors import InputError

@@ -19,8 +19,8 @@ from identica._io import make_folder, replacing
 from identica._validate import count
 from identica.datasets import _mots, _unpickle
 from identica.datasets._arguments import limited, whole_numbers
-from identica.datasets._npz import read_npz
 from identica.datasets._reading import open_file, reason
+from identica.datasets.npz import read_npz
 from identica.datasets.pictures import tile
 from identica.datasets.root import find
 from identica.errors import InputError

@@ -1,25 +1,8 @@
-"""Can the codes be trusted? What a fitted model, its restarts and unseen pairs tell without the truth."""
+"""Can the codes be trusted? What codes of unseen pairs, by several models, tell without the truth."""
 
 from __future__ import annotations
 
-from identica.diagnosis.diagnosis import (
-    Diagnosis,
-    codes_from,
-    codes_of,
-    diagnose,
-    diagnose_codes,
-    diagnose_fit,
-    some_labelled,
-)
+from identica.diagnosis.diagnosis import FEWEST, Codes, Diagnosis, codes_from, diagnose
 from identica.diagnosis.verdict import Finding
 
-__all__ = [
-    "Diagnosis",
-    "Finding",
-    "codes_from",
-    "codes_of",
-    "diagnose",
-    "diagnose_codes",
-    "diagnose_fit",
-    "some_labelled",
-]
+__all__ = ["FEWEST", "Codes", "Diagnosis", "Finding", "codes_from", "diagnose"]

@@ -1,28 +1,29 @@
-"""Laws of recovered codes: how positives vary around them, whether alike everywhere, and how they fill
-their space."""
+"""How positives vary around recovered codes: by which distribution, and whether alike everywhere."""
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from identica.diagnosis.dimension import parts
+from identica.diagnosis.marginal import STREAM, least_squares, own_range
+from identica.families import Family, Joint
 from identica.spaces import Box, Euclidean, Space, Sphere
 
 Matrix = NDArray[np.float64]
 
 SHAPES = np.geomspace(0.3, 12.0, 60)  # β that are tried
 WALL = 3.0  # spreads from a wall within which it is felt
+RESAMPLES = 200  # of the bootstrap
 INSIDE = 100  # differences away from walls that are enough for a fit
-STREAM = 7_215_803  # where the seeds of simulations begin
-ON_SURFACE = 0.3  # of the variation that distances from the centre have in shuffled codes
-COVERED = 0.1  # distance of distribution functions from uniform
-TAIL = 1e-3  # share of the codes at either end that their range leaves out
 
 
-class Law(NamedTuple):
-    """A generalised normal law p ∝ e^{−|d/scale|^shape} of differences, with 95 % intervals.
+class GeneralizedNormalFit(NamedTuple):
+    """A generalised normal distribution p ∝ e^{−|d/scale|^shape} of differences, with 95 % intervals.
 
     `number` is that of the differences it was fitted to.
     """
@@ -39,6 +40,87 @@ class Law(NamedTuple):
         return nearest_family(self.shape)
 
 
+Fits = list[GeneralizedNormalFit | None]
+
+
+@dataclass(frozen=True)
+class Positives:
+    """How positives are distributed around their codes.
+
+    Attributes:
+        codes: fitted distribution of each code's differences; None where walls leave none, and on a
+            sphere.
+        concentration: κ of positives, on a sphere.
+        misfit: greatest distance of the differences' distribution from that of the model's family
+            at its best scale.
+        anisotropy: ratio of the widest to the narrowest spread of positives.
+        bend: by how much the spread depends on the place, see `position_dependence`.
+    """
+
+    codes: Fits
+    concentration: float | None
+    misfit: float
+    anisotropy: float
+    bend: float
+
+
+def positives(
+    h: Matrix, h_pos: Matrix, space: Space, conditional: Family, random_state: int
+) -> Positives:
+    """How positives h_pos (N×n) vary around codes h, beside the family that the model assumes."""
+    families = (
+        [f for f, _ in conditional.parts] if isinstance(conditional, Joint) else [conditional]
+    )
+    found = [
+        _positives_of_part(h[:, columns], h_pos[:, columns], part, family, random_state)
+        for (part, columns), family in zip(parts(space), families, strict=True)
+    ]
+    kappas = [part.concentration for part in found if part.concentration is not None]
+    return Positives(
+        [fit for part in found for fit in part.codes],
+        kappas[0] if kappas else None,
+        max(part.misfit for part in found),
+        max(part.anisotropy for part in found),
+        max(part.bend for part in found),
+    )
+
+
+def _positives_of_part(
+    h: Matrix, h_pos: Matrix, space: Space, family: Family, random_state: int
+) -> Positives:
+    if isinstance(space, Sphere):
+        from scipy.stats import ks_2samp
+
+        kappa = concentration(h, h_pos)
+        drawn = simulated(h, space, kappa, random_state=random_state)
+        steps = [np.linalg.norm(positive - h, axis=1) for positive in (h_pos, drawn)]
+        spread = np.sqrt(np.linalg.eigvalsh(np.cov((h_pos - h).T)).clip(min=0))
+        return Positives(
+            [None] * space.dim,
+            kappa,
+            float(ks_2samp(*steps).statistic),
+            _ratio(spread),
+            position_dependence(h, h_pos, space, kappa, random_state=random_state),
+        )
+    differences = inner_differences(h, h_pos, space)
+    fits = fit_differences(differences, random_state=random_state)
+    return Positives(
+        fits,
+        None,
+        misfit(differences, family.p or 2.0),
+        _ratio(np.median(np.abs(h_pos - h), axis=0)),
+        position_dependence(h, h_pos, space, fits, random_state=random_state),
+    )
+
+
+def _ratio(spread: Matrix) -> float:
+    least, most = float(spread.min()), float(spread.max())
+    return most / least if least > 0 else math.inf if most > 0 else 1.0
+
+
+# --- fits -------------------------------------------------------------------------------------------
+
+
 def nearest_family(shape: float) -> str:
     """The estimator's name for a shape, by the nearest logarithm.
 
@@ -48,8 +130,8 @@ def nearest_family(shape: float) -> str:
     return "laplace" if shape < 2**0.5 else "normal" if shape < 6**0.5 else "gennorm3"
 
 
-def generalized_normal(differences: Matrix, *, resamples: int = 200, random_state: int = 0) -> Law:
-    r"""The generalised normal law around 0 of highest likelihood, with bootstrap intervals.
+def generalized_normal(differences: Matrix, *, random_state: int = 0) -> GeneralizedNormalFit:
+    r"""The generalised normal distribution around 0 of highest likelihood, with bootstrap intervals.
 
     For a given shape β the best scale is known, λ^β = β·mean |d|^β, which leaves
 
@@ -58,8 +140,8 @@ def generalized_normal(differences: Matrix, *, resamples: int = 200, random_stat
     found on a grid and refined by a parabola.
 
     >>> d = np.random.default_rng(0).laplace(scale=0.05, size=4000)
-    >>> law = generalized_normal(d)
-    >>> law.shape_interval[0] < 1 < law.shape_interval[1], law.family
+    >>> fit = generalized_normal(d)
+    >>> fit.shape_interval[0] < 1 < fit.shape_interval[1], fit.family
     (True, 'laplace')
     """
     from scipy.special import gammaln
@@ -68,13 +150,13 @@ def generalized_normal(differences: Matrix, *, resamples: int = 200, random_stat
     unit = float(np.sqrt(np.mean(d**2))) or 1.0
     powers = np.power.outer(d / unit, SHAPES)
     rng = np.random.default_rng(random_state)
-    counts = rng.multinomial(len(d), np.full(len(d), 1 / len(d)), size=resamples) / len(d)
+    counts = rng.multinomial(len(d), np.full(len(d), 1 / len(d)), size=RESAMPLES) / len(d)
     means = np.vstack([powers.mean(0), counts @ powers])  # the sample itself first
     log_scale = np.log(np.maximum(SHAPES * means, 1e-300)) / SHAPES
     cost = log_scale + gammaln(1 + 1 / SHAPES) + 1 / SHAPES
     shapes, scales = _lowest(cost, log_scale)
     low, high = np.quantile(shapes[1:], (0.025, 0.975)), np.quantile(scales[1:], (0.025, 0.975))
-    return Law(
+    return GeneralizedNormalFit(
         float(shapes[0]),
         unit * float(scales[0]),
         (float(low[0]), float(low[1])),
@@ -97,13 +179,7 @@ def _lowest(cost: Matrix, log_scale: Matrix) -> tuple[Matrix, Matrix]:
     return shape, scale
 
 
-# --- the range of codes, and positives around them --------------------------------------------------
-
-
-def own_range(codes: Matrix) -> tuple[Matrix, Matrix]:
-    """Least and greatest value of every code, but for the few at either end."""
-    low, high = np.quantile(codes, (TAIL, 1 - TAIL), axis=0)
-    return low, high
+# --- positives around their codes -------------------------------------------------------------------
 
 
 def inner_differences(h: Matrix, h_pos: Matrix, space: Space) -> list[Matrix]:
@@ -118,8 +194,8 @@ def inner_differences(h: Matrix, h_pos: Matrix, space: Space) -> list[Matrix]:
     return found
 
 
-def code_laws(differences: list[Matrix], *, random_state: int = 0) -> list[Law | None]:
-    """The law of each code's differences; None where there are few, or nothing varies."""
+def fit_differences(differences: list[Matrix], *, random_state: int = 0) -> Fits:
+    """The fit to each code's differences; None where there are few, or nothing varies."""
     return [
         generalized_normal(d, random_state=random_state)
         if len(d) >= INSIDE and float(np.std(d)) > 0
@@ -130,7 +206,7 @@ def code_laws(differences: list[Matrix], *, random_state: int = 0) -> list[Law |
 
 def misfit(differences: list[Matrix], shape: float) -> float:
     """Greatest distance of the distribution functions of any code's differences and a generalised
-    normal law of the given shape, at its best scale; 0 to 1."""
+    normal of the given shape, at its best scale; 0 to 1."""
     from scipy.stats import gennorm, kstest
 
     distances = [0.0]
@@ -142,7 +218,7 @@ def misfit(differences: list[Matrix], shape: float) -> float:
 
 
 def concentration(h: Matrix, h_pos: Matrix) -> float:
-    """κ of the von Mises–Fisher law with the mean cosine of the pairs; 0 where they are unrelated."""
+    """κ of von Mises–Fisher with the mean cosine of the pairs; 0 where they are unrelated."""
     from scipy.optimize import brentq
 
     from identica.families import mean_cosine
@@ -161,14 +237,12 @@ def _cosine(h: Matrix, h_pos: Matrix) -> Matrix:
     return np.asarray((h * h_pos).sum(1) / np.where(size > 0, size, 1.0))
 
 
-def simulated(
-    h: Matrix, space: Space, law: list[Law | None] | float, *, random_state: int
-) -> Matrix:
-    """Positives of the codes as they would be, were the fitted law the same everywhere.
+def simulated(h: Matrix, space: Space, fit: Fits | float, *, random_state: int) -> Matrix:
+    """Positives of the codes as they would be, were the fitted distribution the same everywhere.
 
     Args:
         h: codes, N×n.
-        law: one for each code, or the concentration on a sphere.
+        fit: one for each code, or the concentration on a sphere.
     """
     import torch
 
@@ -177,15 +251,15 @@ def simulated(
     # a stream of its own: data made from the same seed would be related to these draws
     source = torch.Generator().manual_seed(STREAM + random_state)
     if isinstance(space, Sphere):
-        assert isinstance(law, float)
+        assert isinstance(fit, float)
         sphere = Sphere(space.dim)
         centre = sphere.project(torch.from_numpy(np.ascontiguousarray(h)))
-        drawn = VonMisesFisher(law).sample(sphere, centre, generator=source)
+        drawn = VonMisesFisher(fit).sample(sphere, centre, generator=source)
         return np.asarray(drawn.numpy()) * space.radius
-    assert isinstance(law, list)
+    assert isinstance(fit, list)
     low, high = own_range(h)
     positives = h.copy()
-    for k, found in enumerate(law):
+    for k, found in enumerate(fit):
         if found is None:
             continue
         family = GeneralizedNormal(found.shape, found.scale)
@@ -201,7 +275,7 @@ def simulated(
 
 
 def position_dependence(
-    h: Matrix, h_pos: Matrix, space: Space, law: list[Law | None] | float, *, random_state: int = 0
+    h: Matrix, h_pos: Matrix, space: Space, fit: Fits | float, *, random_state: int = 0
 ) -> float:
     r"""How much the spread of positives changes from place to place, as a standard deviation of its
     logarithm (0.1: by about a tenth).
@@ -209,14 +283,14 @@ def position_dependence(
     .. math:: σ^2 = \frac{1}{4n} \operatorname{Var}_h
         \bigl\| \bar M^{-1/2}\,\operatorname{Cov}(h̃ − h \mid h)\,\bar M^{-1/2} \bigr\|_F^2
 
-    beyond what walls or the curvature of a sphere make of a law that is the same everywhere, which
-    is simulated. The covariance is a quadratic function of the place; two functions, each fitted to one half
-    of the pairs, are multiplied, so that noise does not count.
+    beyond what walls or the curvature of a sphere make of a distribution that is the same everywhere,
+    which is simulated. The covariance is a quadratic function of the place; two functions, each fitted
+    to one half of the pairs, are multiplied, so that noise does not count.
 
     If positives vary alike around all true factors, any bend of the map from factors to codes
     shows here: a map that leaves the covariance constant is affine.
     """
-    null = simulated(h, space, law, random_state=random_state)
+    null = simulated(h, space, fit, random_state=random_state)
     varies = np.std(h, axis=0) > 1e-9 * max(float(np.abs(h).max()), 1e-300)
     place = _quadratic((h[:, varies] - h[:, varies].mean(0)) / h[:, varies].std(0))
     moves = [_residual(place, (positive - h)[:, varies]) for positive in (h_pos, null)]
@@ -230,7 +304,7 @@ def position_dependence(
     products = real[:, first] * real[:, second] - flat[:, first] * flat[:, second]
     weight = np.where(first == second, 1.0, 2.0)
     half = np.random.default_rng(random_state).permutation(len(h)) % 2 == 0
-    fields = [place @ _least_squares(place[part], products[part]) for part in (half, ~half)]
+    fields = [place @ least_squares(place[part], products[part]) for part in (half, ~half)]
     one, other = (field - field.mean(0) for field in fields)
     return float(np.sqrt(max(0.0, float((one * other).mean(0) @ weight) / (4 * n))))
 
@@ -244,78 +318,4 @@ def _quadratic(columns: Matrix) -> Matrix:
 
 
 def _residual(features: Matrix, target: Matrix) -> Matrix:
-    return np.asarray(target - features @ _least_squares(features, target))
-
-
-def _least_squares(features: Matrix, target: Matrix) -> Matrix:
-    """Weights of least squares; on a sphere the squares add up to a constant, but for rounding."""
-    return np.asarray(np.linalg.lstsq(features, target, rcond=1e-5)[0])
-
-
-# --- how codes fill their space ---------------------------------------------------------------------
-
-
-def uniform_distances(h: Matrix, space: Space) -> Matrix:
-    """How far each code is from uniform between its own ends, or each coordinate from that of a uniform
-    point on the sphere: the greatest distance of the distribution functions (Kolmogorov–Smirnov)."""
-    from scipy.stats import beta
-
-    ordered = np.sort(h, axis=0)
-    if isinstance(space, Sphere):
-        radius = np.linalg.norm(h, axis=1).mean()
-        half = (space.dim - 1) / 2
-        expected = beta.cdf((ordered / radius + 1) / 2, half, half)
-    else:
-        low, high = own_range(h)
-        width = np.where(high > low, high - low, 1.0)
-        expected = np.clip((ordered - low) / width, 0, 1)
-    steps = np.arange(len(h) + 1) / len(h)
-    above = (steps[1:, None] - expected).max(0)
-    below = (expected - steps[:-1, None]).max(0)
-    return np.asarray(np.maximum(above, below))
-
-
-def as_directions(
-    h: Matrix, h_pos: Matrix, *, random_state: int = 0
-) -> tuple[Matrix, Matrix] | None:
-    """Codes (N×n) moved to the unit sphere by a linear map, if they cover an ellipsoid; else None.
-
-    The ellipsoid is the quadric q(h) = 1 of least squares. Codes lie on it if their distances from its
-    centre, in its own metric, vary little beside those of codes whose coordinates are shuffled.
-    """
-    n = h.shape[1]
-    if n < 2 or n * (n + 3) // 2 > len(h) // 4 or (h.std(0) == 0).any():
-        return None
-    centre, scale = h.mean(0), h.std(0)
-    y, y_pos = ((part - centre) / scale for part in (h, h_pos))
-    first, second = np.triu_indices(n)
-    features = np.hstack([y[:, first] * y[:, second], y])
-    quadric = _least_squares(features, np.ones((len(y), 1))).ravel()
-    form = np.zeros((n, n))
-    form[first, second] = quadric[: len(first)] / 2
-    form += form.T
-    values, vectors = np.linalg.eigh(form)
-    if values[0] <= 1e-3 * values[-1]:  # a quadric of another kind
-        return None
-    middle = np.linalg.solve(form, -quadric[len(first) :] / 2)
-    found, found_pos = ((part - middle) @ (vectors * np.sqrt(values)) for part in (y, y_pos))
-    shuffled = np.random.default_rng(random_state).permuted(found, axis=0)
-    real, loose = (_variation(np.linalg.norm(part, axis=1)) for part in (found, shuffled))
-    if real > ON_SURFACE * loose:
-        return None
-    found, found_pos = (
-        part / np.linalg.norm(part, axis=1, keepdims=True) for part in (found, found_pos)
-    )
-    covers = float(uniform_distances(found, Sphere(n)).max()) < COVERED
-    return (found, found_pos) if covers else None
-
-
-def _variation(values: Matrix) -> float:
-    return float(values.std() / values.mean())
-
-
-def distance_of_laws(a: Matrix, b: Matrix) -> float:
-    """The greatest distance of two empirical distribution functions, 0 to 1."""
-    from scipy.stats import ks_2samp
-
-    return float(ks_2samp(a, b).statistic)
+    return np.asarray(target - features @ least_squares(features, target))

@@ -1,86 +1,133 @@
-"""Can the codes be trusted? What a fitted model, its restarts and unseen pairs tell without the truth."""
+"""Can the codes be trusted? What codes of unseen pairs, by several models, tell without the truth."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from itertools import combinations
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from identica._random import as_generator
-from identica._validate import as_matrix, count, same_rows
-from identica.diagnosis import conditional as _laws
-from identica.diagnosis import evidence as _measures
-from identica.diagnosis.evidence import Axes, Codes, Dimensions, Laws, Restarts, Score
+from identica._validate import as_matrix, same_rows
+from identica.diagnosis.axes import Axes, axes
+from identica.diagnosis.conditional import Positives, positives
+from identica.diagnosis.dimension import Dimensions, dimensions
+from identica.diagnosis.marginal import Marginal, as_directions, marginal
 from identica.diagnosis.truth import Truth
-from identica.diagnosis.truth import truth as beside_truth
 from identica.diagnosis.verdict import Finding, find, verdict
 from identica.errors import InputError
-from identica.estimator.fit import Fit, calibrate, encode, log_likelihood
-from identica.estimator.pairs import ArrayPairs, Batch, PairSampler, rows_of
 from identica.families import Family
-from identica.process import Labelled
+from identica.metrics import agreement
+from identica.metrics.evidence import calibrate, log_likelihood
 from identica.spaces import Box, Euclidean, Space, Sphere
 
 Matrix = NDArray[np.float64]
 
 FEWEST = 20  # pairs that can be judged
-JUDGED = 4096  # pairs by which models are judged
 SHOWN = 2000  # pairs that are kept for pictures
 
 
 # --- what is judged ---------------------------------------------------------------------------------
 
 
-def codes_of(fit: Fit, pairs: Batch, seen: Batch | None = None) -> Codes:
-    """Codes and evidence by a fitted model."""
-    device = next(fit.model.parameters()).device
-    h, h_pos = (encode(fit.model, x.to(device)) for x in pairs)
-    learnt = None
-    if seen is not None:
-        known = Batch(*(x.to(device) for x in seen))
-        learnt = float(fit.log_likelihood(known).mean()) / math.log(2)
-    with torch.no_grad():
-        scaled = fit.loss.scaled(h), fit.loss.scaled(h_pos)
-    return _scored((h, h_pos), scaled, fit.loss.conditional, fit.temperature)._replace(seen=learnt)
+class Codes(NamedTuple):
+    """What one model makes of pairs it has not seen.
+
+    Attributes:
+        h, h_pos: codes of the members of each pair, N×n.
+        bits: evidence that each pair belongs together, N (see `identica.metrics.evidence`).
+        control: the same for positives in a random order, at the temperature that suits them best.
+        seen: mean evidence for as many pairs of its training, if they are at hand.
+    """
+
+    h: Matrix
+    h_pos: Matrix
+    bits: Matrix
+    control: Matrix
+    seen: float | None = None
 
 
-def codes_from(h: Any, h_pos: Any, conditional: Family) -> Codes:
-    """Codes that were made in any way, at the temperature that suits them best."""
-    anchor, positive = as_matrix("h", h), as_matrix("h_pos", h_pos)
-    if anchor.shape != positive.shape:
-        raise InputError(f"h_pos must have the shape of h, {anchor.shape}, got {positive.shape}")
-    pair = torch.from_numpy(anchor).float(), torch.from_numpy(positive).float()
-    found = _scored(pair, pair, conditional, calibrate(conditional, *pair))
-    return found._replace(h=anchor, h_pos=positive)
-
-
-def _scored(
-    codes: tuple[Tensor, Tensor],
-    scaled: tuple[Tensor, Tensor],
+def codes_from(
+    h: Any,
+    h_pos: Any,
     conditional: Family,
-    temperature: float,
+    *,
+    scaled: tuple[Tensor, Tensor] | None = None,
+    temperature: float | None = None,
+    seen: float | None = None,
 ) -> Codes:
-    anchor, positive = scaled
-    order = torch.randperm(len(anchor), generator=torch.Generator().manual_seed(0))
-    other = positive[order.to(positive.device)]
-    bits = log_likelihood(conditional, anchor, positive, temperature)
-    control = log_likelihood(conditional, anchor, other, calibrate(conditional, anchor, other))
-    return Codes(
-        as_matrix("h", codes[0]),
-        as_matrix("h_pos", codes[1]),
-        bits.cpu().double().numpy() / math.log(2),
-        control.cpu().double().numpy() / math.log(2),
+    """Codes that were made in any way, with the evidence of their pairs.
+
+    Args:
+        h, h_pos: codes of the members of each pair, N×n.
+        conditional: the family whose similarity tells pairs from others.
+        scaled: both codes as that similarity takes them, where that is not as they are.
+        temperature: of the similarity; by default the one that suits best.
+        seen: mean evidence for pairs of the training, in bits.
+    """
+    anchors, positive = as_matrix("h", h), as_matrix("h_pos", h_pos)
+    if anchors.shape != positive.shape:
+        raise InputError(f"h_pos must have the shape of h, {anchors.shape}, got {positive.shape}")
+    if scaled is None:
+        scaled = torch.from_numpy(anchors).float(), torch.from_numpy(positive).float()
+    one, other = scaled
+    if temperature is None:
+        temperature = calibrate(conditional, one, other)
+    order = torch.randperm(len(other), generator=torch.Generator().manual_seed(0))
+    stranger = other[order.to(other.device)]
+    bits, control = (
+        log_likelihood(conditional, one, second, tau).cpu().double().numpy() / math.log(2)
+        for second, tau in (
+            (other, temperature),
+            (stranger, calibrate(conditional, one, stranger)),
+        )
     )
+    return Codes(anchors, positive, bits, control, seen)
 
 
 # --- what is found ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Score:
+    """Evidence that unseen pairs belong together, in bits above chance, with standard errors.
+
+    `control` is that of shuffled pairs, `seen` that of pairs the model was trained on.
+    """
+
+    bits: float
+    error: float
+    control: float
+    control_error: float
+    seen: float | None
+    most: float
+
+
+@dataclass(frozen=True)
+class Restarts:
+    """How the codes of models that started differently agree, m×m: up to a linear map (R²), and up
+    to permutation and scale (MCC)."""
+
+    linear: Matrix
+    permutation: Matrix
+
+    @property
+    def mean_linear(self) -> float:
+        return _mean_off_diagonal(self.linear)
+
+    @property
+    def mean_permutation(self) -> float:
+        return _mean_off_diagonal(self.permutation)
+
+
+def _mean_off_diagonal(matrix: Matrix) -> float:
+    return float(matrix[np.triu_indices(len(matrix), 1)].mean())
 
 
 @dataclass(frozen=True)
@@ -92,7 +139,7 @@ class Diagnosis:
             or "do not trust".
         findings: what it rests on, the gravest first.
         space, conditional: what the model assumes.
-        score, restarts, axes, dimensions, laws, truth: the numbers.
+        score, restarts, axes, dimensions, positives, marginal, truth: the numbers.
         codes: some pairs of codes (h, h_pos), for pictures.
     """
 
@@ -105,7 +152,8 @@ class Diagnosis:
     restarts: Restarts
     axes: dict[str, Axes]
     dimensions: Dimensions
-    laws: Laws
+    positives: Positives
+    marginal: Marginal
     truth: Truth | None
     codes: tuple[Matrix, Matrix] = field(repr=False, compare=False)
 
@@ -114,136 +162,72 @@ class Diagnosis:
 
     def to_json(self) -> str:
         """All numbers and findings as JSON text."""
-        parts = ("score", "restarts", "dimensions", "laws", "truth")
+        parts = ("score", "restarts", "dimensions", "positives", "marginal", "truth")
+        numbers = {name: getattr(self, name) for name in parts}
         content: dict[str, Any] = {
             "verdict": self.verdict,
             "findings": [asdict(finding) for finding in self.findings],
             "space": repr(self.space),
             "conditional": repr(self.conditional),
             "pairs": self.pairs,
-            **{name: _plain(getattr(self, name)) for name in parts},
+            **{name: None if part is None else asdict(part) for name, part in numbers.items()},
             "axes": {name: asdict(axes) for name, axes in self.axes.items()},
         }
-        return json.dumps(content, indent=2, ensure_ascii=False, default=_jsonable)
-
-
-def _plain(part: Any) -> Any:
-    return None if part is None else asdict(part)
-
-
-def _jsonable(value: Any) -> Any:
-    return value.tolist()
+        return json.dumps(content, indent=2, ensure_ascii=False, default=np.ndarray.tolist)
 
 
 # --- finding it -------------------------------------------------------------------------------------
 
 
-def diagnose_fit(
-    fit: Fit,
-    sample: PairSampler,
-    refit: Callable[[PairSampler, int], Fit],
-    *,
-    restarts: int = 2,
-    labelled: Labelled | None = None,
-    random_state: int = 0,
-) -> Diagnosis:
-    """Judge a fitted model: fit it anew to four fifths of the pairs, and look at the others.
-
-    Args:
-        fit: the model in question.
-        sample: draws pairs; from arrays (`ArrayPairs`) a fifth of them is held out.
-        refit: fits a model of the same kind to the pairs of a sampler, from a seed.
-        restarts: number of models in all.
-    """
-    count("restarts", restarts, at_least=2)
-    kept, held = sample, sample
-    if isinstance(sample, ArrayPairs):
-        kept, held = sample.split()
-        if len(held) < FEWEST:
-            total = len(sample)
-            raise InputError(f"X must hold at least {5 * FEWEST} pairs to be judged, got {total}")
-    others = [refit(kept, random_state + i) for i in range(1, restarts)]
-    pairs = held(JUDGED, generator=as_generator(random_state))
-    seen = kept(len(pairs.x), generator=as_generator(random_state + 1))
-    return diagnose([fit, *others], pairs, seen, labelled=labelled, random_state=random_state)
-
-
 def diagnose(
-    fits: Sequence[Fit],
-    pairs: Batch,
-    seen: Batch | None = None,
-    *,
-    labelled: Labelled | None = None,
-    random_state: int = 0,
-) -> Diagnosis:
-    """Judge a fitted model by its restarts and by pairs that these have not seen.
-
-    Args:
-        fits: the model in question and at least one other, fitted from another seed.
-        pairs: pairs that the others were not trained on, at least 20 (some thousand are better).
-        seen: about as many pairs that the others were trained on.
-        labelled: observations with their true factors, where these are known.
-    """
-    if len(fits) < 2:
-        raise InputError(f"fits must hold a model and at least one restart of it, got {len(fits)}")
-    _enough(len(pairs.x))
-    codes = [codes_of(fit, pairs, seen) for fit in fits]
-    truth = None
-    if labelled is not None:
-        device = next(fits[0].model.parameters()).device
-        truth = beside_truth(labelled.z, encode(fits[0].model, labelled.x.to(device)))
-    rows = pairs.x.ndim == 2
-    return diagnose_codes(
-        codes,
-        fits[0].model.space,
-        fits[0].model.conditional,
-        observations=Batch(pairs.x.cpu(), pairs.x_pos.cpu()) if rows else None,
-        learn_precision=fits[0].loss.learn_precision is not None,
-        truth=truth,
-        random_state=random_state,
-    )
-
-
-def diagnose_codes(
     codes: Sequence[Codes],
     space: Space,
     conditional: Family,
     *,
-    observations: Batch | None = None,
+    observations: tuple[Any, Any] | None = None,
     learn_precision: bool = False,
     truth: Truth | None = None,
     random_state: int = 0,
 ) -> Diagnosis:
     """Judge codes of the same pairs by several models, of which the first one is in question.
 
+    Args:
+        codes: of at least two models, fitted from different starts, as from `codes_from`.
+        space, conditional: what the models assume.
+        observations: x and x_pos of the pairs, N×d, where they are rows.
+        learn_precision: whether the models learnt a precision for each code.
+        truth: the codes beside the true factors, where these are known; it then decides.
+
     >>> from identica import Box, Laplace
     >>> z = Box(2).sample(2000, generator=0)
     >>> z_pos = Laplace(0.05).sample(Box(2), z, generator=1)
     >>> both = [codes_from(h, h_pos, Laplace(1.0)) for h, h_pos in [(z, z_pos), (-z, -z_pos)]]
-    >>> diagnose_codes(both, Box(2), Laplace(1.0)).verdict
+    >>> diagnose(both, Box(2), Laplace(1.0)).verdict
     'recovered up to permutation and scale'
     """
     if len(codes) < 2:
         raise InputError(f"codes must be of at least 2 models to compare, got {len(codes)}")
     h, h_pos = as_matrix("h", codes[0].h), as_matrix("h_pos", codes[0].h_pos)
-    _enough(len(h))
+    if len(h) < FEWEST:
+        raise InputError(f"pairs must be at least {FEWEST} to be judged by, got {len(h)}")
     same_rows(**{f"codes[{i}]": code.h for i, code in enumerate(codes)})
     seen = None
     if observations is not None:
-        seen = as_matrix("x", observations.x), as_matrix("x_pos", observations.x_pos)
+        seen = as_matrix("x", observations[0]), as_matrix("x_pos", observations[1])
     # factors that are directions may be found by a model that knows of none, as points of an ellipsoid
     directions = None
     if isinstance(space, (Box, Euclidean)):
-        directions = _laws.as_directions(h, h_pos, random_state=random_state)
+        directions = as_directions(h, h_pos, random_state=random_state)
     (y, y_pos), filled = (h, h_pos), space
     if directions is not None:
         (y, y_pos), filled = directions, Sphere(space.dim)
     numbers: dict[str, Any] = {
-        "score": _measures.score(codes[1:]),
-        "restarts": _measures.restarts([code.h for code in codes]),
-        "axes": _measures.axes(h, h_pos, random_state),
-        "dimensions": _measures.dimensions(y, y_pos, filled, seen, random_state),
-        "laws": _measures.laws(y, y_pos, filled, conditional, random_state),
+        "score": _score(codes[1:]),
+        "restarts": _restarts([code.h for code in codes]),
+        "axes": axes(h, h_pos, random_state),
+        "dimensions": dimensions(y, y_pos, filled, seen, random_state),
+        "positives": positives(y, y_pos, filled, conditional, random_state),
+        "marginal": marginal(y, filled, random_state),
         "truth": truth,
     }
     findings = find(
@@ -265,15 +249,26 @@ def diagnose_codes(
     )
 
 
-def _enough(pairs: int) -> None:
-    if pairs < FEWEST:
-        raise InputError(f"pairs must be at least {FEWEST} to be judged by, got {pairs}")
+def _score(codes: Sequence[Codes]) -> Score:
+    bits = np.mean([code.bits for code in codes], axis=0)
+    control = np.mean([code.control for code in codes], axis=0)
+    seen = [code.seen for code in codes if code.seen is not None]
+    root = math.sqrt(len(bits))
+    return Score(
+        float(bits.mean()),
+        float(bits.std()) / root,
+        float(control.mean()),
+        float(control.std()) / root,
+        float(np.mean(seen)) if seen else None,
+        math.log2(len(bits)),
+    )
 
 
-def some_labelled(x: NDArray[Any], z: Any, *, random_state: int = 0) -> Labelled:
-    """Some observations x (N×…) with their true factors z (N×d), in a random order."""
-    factors = as_matrix("Z", z, rows=4)
-    if len(factors) != len(x):
-        raise InputError(f"Z must have a row for each of {len(x)} rows of X, got {len(factors)}")
-    rows = np.random.default_rng(random_state).permutation(len(x))[:JUDGED]
-    return Labelled(torch.from_numpy(factors[rows]), rows_of("X", x, rows))
+def _restarts(codes: Sequence[Matrix]) -> Restarts:
+    def matrix(up_to: str) -> Matrix:
+        found = np.eye(len(codes))
+        for i, j in combinations(range(len(codes)), 2):
+            found[i, j] = found[j, i] = agreement([codes[i], codes[j]], up_to)
+        return found
+
+    return Restarts(matrix("affine"), matrix("permutation"))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from identica.metrics.columns import is_constant, standardised
-from identica.spaces import Space, Sphere
+from identica.spaces import Product, Space, Sphere
 
 Matrix = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -16,6 +18,75 @@ Rows = NDArray[np.int64]
 TREE = 4096  # codes whose neighbours are looked up
 LANDMARKS = 400  # of the regression of observations on codes
 WIDTHS = 2.0, 1.0, 0.5  # of its kernel, in standard deviations of the codes
+
+
+class Intrinsic(NamedTuple):
+    """Dimensions of the surface that codes lie on, its standard error, and how many there could be."""
+
+    dimension: float
+    error: float
+    room: int
+
+
+@dataclass(frozen=True)
+class Dimensions:
+    """How many dimensions the codes have.
+
+    Attributes:
+        varies: which codes vary at all.
+        correlations: of each code with its positive's.
+        canonical: of the combinations of codes that pairs share most.
+        intrinsic: dimension of the surface that the codes lie on.
+        columns: how many dimensions the observations have; None if they are not rows.
+        missed: greatest share of variance that pairs of observations share beyond their codes.
+        told: share of the observations' variance that the codes determine.
+    """
+
+    varies: list[bool]
+    correlations: Matrix
+    canonical: Matrix
+    intrinsic: Intrinsic
+    columns: int | None
+    missed: float | None
+    told: float | None
+
+
+def dimensions(
+    h: Matrix,
+    h_pos: Matrix,
+    space: Space,
+    observations: tuple[Matrix, Matrix] | None,
+    random_state: int,
+) -> Dimensions:
+    """The dimensions of codes h and h_pos (N×n), and what they miss of the observations, if given."""
+    surfaces = [
+        intrinsic_dimension(h[:, columns], part, random_state=random_state)
+        for part, columns in parts(space)
+    ]
+    left_out = told = columns = None
+    if observations is not None:
+        columns = int(np.linalg.matrix_rank(standardised(observations[0]), rtol=1e-3))
+        left_out, told = missed(*observations, h, h_pos, random_state=random_state)
+    return Dimensions(
+        varying(h).tolist(),
+        pair_correlations(h, h_pos),
+        canonical_correlations(h, h_pos),
+        Intrinsic(
+            sum(surface.dimension for surface in surfaces),
+            math.sqrt(sum(surface.error**2 for surface in surfaces)),
+            sum(surface.room for surface in surfaces),
+        ),
+        columns,
+        left_out,
+        told,
+    )
+
+
+def parts(space: Space) -> list[tuple[Space, slice]]:
+    """The simple spaces that a space consists of, with their columns."""
+    spaces = space.spaces if isinstance(space, Product) else (space,)
+    ends = np.cumsum([part.dim for part in spaces])
+    return [(part, slice(end - part.dim, end)) for part, end in zip(spaces, ends, strict=True)]
 
 
 def varying(h: Matrix) -> NDArray[np.bool_]:
@@ -39,14 +110,6 @@ def canonical_correlations(h: Matrix, h_pos: Matrix) -> Matrix:
 def _orthonormal(matrix: Matrix) -> Matrix:
     left, singular, _ = np.linalg.svd(standardised(matrix), full_matrices=False)
     return np.asarray(left[:, singular > 1e-8 * max(singular[0], 1e-300)])
-
-
-class Intrinsic(NamedTuple):
-    """Dimensions of the surface that codes lie on, its standard error, and how many there could be."""
-
-    dimension: float
-    error: float
-    room: int
 
 
 def intrinsic_dimension(h: Matrix, space: Space, *, random_state: int = 0) -> Intrinsic:
@@ -94,7 +157,7 @@ def _two_nearest(points: Matrix) -> float:
     if not len(logs) or logs[-1] <= 0:
         return 0.0
     kept = logs[: max(1, int(0.9 * len(logs)))]  # the tail is that of outliers
-    # the mean of the kept nine tenths of an exponential law is a known part of its own
+    # the mean of the kept nine tenths of an exponential distribution is a known part of its own
     return float((1 + 0.1 * np.log(0.1) / 0.9) / kept.mean())
 
 

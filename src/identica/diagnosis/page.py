@@ -12,7 +12,8 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from identica.diagnosis import Diagnosis
-from identica.diagnosis.conditional import inner_differences, own_range
+from identica.diagnosis.conditional import inner_differences
+from identica.diagnosis.marginal import own_range
 from identica.diagnosis.verdict import DISTRUST, LINEAR, PERMUTATION, UNSURE
 from identica.families import Joint
 from identica.report.pages import write_page
@@ -28,15 +29,13 @@ COLOUR = {PERMUTATION: "yes", LINEAR: "yes", UNSURE: "unsure", DISTRUST: "no"}
 PANELS = 10  # codes that are shown
 
 
-def write_diagnosis_page(
-    path: Path | str, diagnosis: Diagnosis, *, title: str = "Can these codes be trusted?"
-) -> None:
+def write_diagnosis_page(path: Path | str, diagnosis: Diagnosis) -> None:
     """Write a diagnosis as one HTML file that needs no other."""
     truth = diagnosis.truth
     write_page(
         Path(path),
         "diagnosis.html",
-        title=title,
+        title="Can these codes be trusted?",
         verdict=diagnosis.verdict[0].upper() + diagnosis.verdict[1:],
         meaning=MEANING[diagnosis.verdict],
         colour=COLOUR[diagnosis.verdict],
@@ -49,10 +48,10 @@ def write_diagnosis_page(
             {"title": name, "source": inline(figure), "caption": caption}
             for name, figure, caption in _pictures(diagnosis)
         ],
-        laws=[
-            {"code": k + 1, "law": law}
-            for k, law in enumerate(diagnosis.laws.codes)
-            if law is not None
+        fits=[
+            {"code": k + 1, "fit": fit}
+            for k, fit in enumerate(diagnosis.positives.codes)
+            if fit is not None
         ],
         truth=None
         if truth is None
@@ -94,7 +93,7 @@ def _pictures(d: Diagnosis) -> list[tuple[str, Figure, str]]:
             "Differences within pairs",
             differences(d),
             "How a positive's code differs from its anchor's, away from walls: the fitted generalised "
-            "normal law (blue) and the family that the model assumes, at its best scale (dashed).",
+            "normal (blue) and the family that the model assumes, at its best scale (dashed).",
         ),
         (
             "What pairs share",
@@ -164,7 +163,7 @@ def marginals(d: Diagnosis) -> Figure:
 
 
 def differences(d: Diagnosis) -> Figure:
-    """A histogram of each code's differences with the fitted law and the model's."""
+    """A histogram of each code's differences with the fitted distribution and the model's."""
     from scipy.stats import gennorm
 
     h, h_pos = d.codes
@@ -173,12 +172,12 @@ def differences(d: Diagnosis) -> Figure:
     def draw(axes: Axes, k: int) -> None:
         step = inner[k] if len(inner[k]) else (h_pos - h)[:, k]
         axes.hist(step, bins=40, density=True, color=SOFT, alpha=0.5)
-        law = d.laws.codes[k]
-        if law is None:
+        fit = d.positives.codes[k]
+        if fit is None:
             return
         line = np.linspace(step.min(), step.max(), 300)
-        axes.plot(line, gennorm(law.shape, scale=law.scale).pdf(line), color=ACCENT, lw=1.4)
-        axes.set_title(f"code {k + 1}: β = {law.shape:.2f}")
+        axes.plot(line, gennorm(fit.shape, scale=fit.scale).pdf(line), color=ACCENT, lw=1.4)
+        axes.set_title(f"code {k + 1}: β = {fit.shape:.2f}")
         shape = None if isinstance(d.conditional, Joint) else d.conditional.p
         if shape is not None:
             scale = (shape * np.mean(np.abs(step) ** shape)) ** (1 / shape)

@@ -48,7 +48,7 @@ class Truth:
         return float(np.abs(self.correlations).mean())
 
 
-def truth(z: Any, h: Any, *, random_state: int = 0) -> Truth:
+def truth(z: Any, h: Any) -> Truth:
     """Codes h (N×n) beside the true factors z (N×d)."""
     z, h = as_matrix("Z", z, rows=4), as_matrix("h", h, rows=4)
     same_rows(Z=z, h=h)
@@ -60,11 +60,11 @@ def truth(z: Any, h: Any, *, random_state: int = 0) -> Truth:
         metrics.procrustes(z, h).error,
         isometry(z, h),
         metrics.correlation_matrix(z, h),
-        every_metric(z, h, random_state=random_state),
+        every_metric(z, h),
     )
 
 
-def every_metric(z: Matrix, h: Matrix, *, random_state: int = 0) -> dict[str, float]:
+def every_metric(z: Matrix, h: Matrix) -> dict[str, float]:
     """All scores of codes h (N×n) by factors z (N×d); those that so few rows or factors do not allow
     are left out.
 
@@ -74,9 +74,8 @@ def every_metric(z: Matrix, h: Matrix, *, random_state: int = 0) -> dict[str, fl
     (14, 1.0, 1.0)
     """
     d = z.shape[1]
-    seed: dict[str, Any] = {"random_state": random_state}
     # a table of this size tells no more to the tens of thousands of points that are usual
-    sizes: dict[str, Any] = {"train": 2000, "test": 1000, **seed}
+    sizes: dict[str, Any] = {"train": 2000, "test": 1000}
     found: dict[str, float] = {}
 
     def shared() -> metrics.Sampler:
@@ -86,14 +85,10 @@ def every_metric(z: Matrix, h: Matrix, *, random_state: int = 0) -> dict[str, fl
         lambda: {"R²": metrics.linear_r2(z, h)},
         lambda: {"MCC": metrics.mcc(z, h)},
         lambda: {"MCC of ranks": metrics.mcc(z, h, "spearman")},
-        lambda: _parts(
-            "DCI", metrics.dci(z, h, **seed), "disentanglement completeness informativeness"
-        ),
-        lambda: _parts(
-            "InfoMEC", metrics.infomec(z, h, **seed), "modularity explicitness compactness"
-        ),
+        lambda: _parts("DCI", metrics.dci(z, h), "disentanglement completeness informativeness"),
+        lambda: _parts("InfoMEC", metrics.infomec(z, h), "modularity explicitness compactness"),
         lambda: {"MIG": metrics.mig(z, h)},
-        lambda: {"SAP": metrics.sap(z, h, **seed)},
+        lambda: {"SAP": metrics.sap(z, h)},
         lambda: {"modularity": metrics.modularity(z, h)},
         lambda: {"BetaVAE": metrics.beta_vae(shared(), d, **sizes)},
         lambda: {"FactorVAE": metrics.factor_vae(shared(), h, d, **sizes)},

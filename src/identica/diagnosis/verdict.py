@@ -17,11 +17,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from identica.diagnosis.axes import Axes, fixes_axes
+from identica.diagnosis.conditional import Positives, nearest_family
+from identica.diagnosis.dimension import Dimensions
+from identica.diagnosis.marginal import Marginal
 from identica.families import Family, Joint
-from identica.spaces import Box, Product, Space, Sphere
+from identica.spaces import Box, Space, Sphere
 
 if TYPE_CHECKING:
-    from identica.diagnosis.evidence import Axes, Dimensions, Laws, Restarts, Score
+    from identica.diagnosis.diagnosis import Restarts, Score
     from identica.diagnosis.truth import Truth
 
 PERMUTATION = "recovered up to permutation and scale"
@@ -95,7 +99,8 @@ def find(
     restarts: Restarts,
     axes: dict[str, Axes],
     dimensions: Dimensions,
-    laws: Laws,
+    positives: Positives,
+    marginal: Marginal,
     truth: Truth | None,
     pairs: int,
 ) -> list[Finding]:
@@ -105,8 +110,8 @@ def find(
         space, conditional: what the model assumes.
         filled: the space that the codes fill, a sphere where they cover an ellipsoid.
     """
-    marginal = _marginal(laws, dimensions, filled, pairs)
-    fixed = fixes_axes(filled, conditional, learn_precision, uniform=marginal.level == "fine")
+    evenly = _marginal(marginal, dimensions, filled, pairs)
+    fixed = fixes_axes(filled, conditional, learn_precision, uniform=evenly.level == "fine")
     found = [
         _score(score),
         *_memory(score),
@@ -116,29 +121,13 @@ def find(
         *_directions(space, filled),
         _surface(dimensions, filled),
         *_missed(dimensions),
-        _bend(laws, filled),
-        _conditional(laws, conditional),
-        _anisotropy(laws, learn_precision),
-        marginal,
+        _bend(positives, filled),
+        _conditional(positives, conditional),
+        _anisotropy(positives, learn_precision),
+        evenly,
         *_truth(truth),
     ]
     return sorted(found, key=lambda finding: LEVELS.index(finding.level))
-
-
-def fixes_axes(
-    space: Space, conditional: Family, learn_precision: bool, *, uniform: bool = True
-) -> bool:
-    """Whether the theory can single out the axes: a box that is filled, a distance that is no
-    rotation's, or precisions of their own."""
-    if isinstance(space, Product):
-        families = conditional.parts if isinstance(conditional, Joint) else ()
-        return all(
-            fixes_axes(part, family, learn_precision, uniform=uniform)
-            for part, (family, _) in zip(space.spaces, families, strict=True)
-        )
-    if isinstance(space, Sphere):
-        return learn_precision
-    return (uniform and isinstance(space, Box)) or learn_precision or conditional.p != 2
 
 
 # --- one check each ---------------------------------------------------------------------------------
@@ -300,47 +289,48 @@ def _missed(dimensions: Dimensions) -> Iterator[Finding]:
         )
 
 
-def _bend(laws: Laws, space: Space) -> Finding:
-    seen = f"From place to place the spread of positives changes by {laws.bend:.0%} (s.d.)."
+def _bend(positives: Positives, space: Space) -> Finding:
+    seen = f"From place to place the spread of positives changes by {positives.bend:.0%} (s.d.)."
     wrong, some = BENT
-    if laws.bend < some:
+    if positives.bend < some:
         return Finding("bend", "fine", seen, "The codes are no bent image of the factors.")
     return Finding(
         "bend",
-        "wrong" if laws.bend >= wrong else "unsure",
+        "wrong" if positives.bend >= wrong else "unsure",
         seen,
         "Codes are a bent image of the factors, unless these themselves vary more in some places.",
         'space="unbounded".' if isinstance(space, Box) else "another space or conditional.",
     )
 
 
-def _conditional(laws: Laws, conditional: Family) -> Finding:
-    shapes = [law.shape for law in laws.codes if law is not None]
-    if laws.concentration is not None and not shapes:
-        seen = f"Positives spread by κ = {laws.concentration:.3g}, {laws.misfit:.2f} from that law."
-        if laws.misfit < MISFIT:
+def _conditional(positives: Positives, conditional: Family) -> Finding:
+    shapes = [fit.shape for fit in positives.codes if fit is not None]
+    if positives.concentration is not None and not shapes:
+        kappa, apart = positives.concentration, positives.misfit
+        seen = f"Positives spread by κ = {kappa:.3g}, {apart:.2f} from that distribution."
+        if positives.misfit < MISFIT:
             return Finding("conditional", "fine", seen, "They follow the model's family.")
-        means = "They do not follow the von Mises–Fisher law."
+        means = "They do not follow a von Mises–Fisher distribution."
         return Finding("conditional", "caution", seen, means, "another space.")
     if isinstance(conditional, Joint):
-        seen = f"Differences within pairs are at most {laws.misfit:.2f} from the laws of the parts."
-        if laws.misfit < MISFIT:
+        most = f"at most {positives.misfit:.2f} from the distributions of the parts"
+        seen = f"Differences within pairs are {most}."
+        if positives.misfit < MISFIT:
             return Finding("conditional", "fine", seen, "They follow the model's families.")
         means = "Some part is of another family than assumed."
         return Finding("conditional", "caution", seen, means, "another family for that part.")
     if not shapes:
-        seen = "Walls are everywhere near, so the law of the differences was not fitted."
+        seen = "Walls are everywhere near, so the distribution of the differences was not fitted."
         means = "Whether the conditional suits is not known."
         return Finding("conditional", "caution", seen, means, "pairs that are closer together.")
-    from identica.diagnosis.conditional import nearest_family
-
     typical, assumed = float(np.median(shapes)), conditional.p or 2.0
     seen = (
         f"Differences within pairs have the shape β = {typical:.2f} ({min(shapes):.2f} to "
-        f"{max(shapes):.2f}), the model assumes {assumed:g}; their laws are {laws.misfit:.2f} apart."
+        f"{max(shapes):.2f}), the model assumes {assumed:g}; their distributions are "
+        f"{positives.misfit:.2f} apart."
     )
     family = nearest_family(typical)
-    known = [law.shape_interval for law in laws.codes if law is not None]
+    known = [fit.shape_interval for fit in positives.codes if fit is not None]
     outside = sum(not low <= assumed <= high for low, high in known)
     if family == nearest_family(assumed) or outside <= len(known) / 2:
         return Finding("conditional", "fine", seen, "They follow the model's family.")
@@ -348,9 +338,11 @@ def _conditional(laws: Laws, conditional: Family) -> Finding:
     return Finding("conditional", "caution", seen, means, f'conditional="{family}".')
 
 
-def _anisotropy(laws: Laws, learn_precision: bool) -> Finding:
-    seen = f"Positives spread {laws.anisotropy:.3g} times as far along one code as along another."
-    if laws.anisotropy < UNEVEN:
+def _anisotropy(positives: Positives, learn_precision: bool) -> Finding:
+    seen = (
+        f"Positives spread {positives.anisotropy:.3g} times as far along one code as along another."
+    )
+    if positives.anisotropy < UNEVEN:
         return Finding("anisotropy", "fine", seen, "All codes vary alike in pairs.")
     if learn_precision:
         return Finding("anisotropy", "fine", seen, "The model has learnt a precision for each.")
@@ -360,8 +352,8 @@ def _anisotropy(laws: Laws, learn_precision: bool) -> Finding:
     return Finding("anisotropy", "caution", seen, means, "learn_precision=True.")
 
 
-def _marginal(laws: Laws, dimensions: Dimensions, space: Space, pairs: int) -> Finding:
-    worst = float(laws.uniform.max())
+def _marginal(marginal: Marginal, dimensions: Dimensions, space: Space, pairs: int) -> Finding:
+    worst = float(marginal.uniform.max())
     seen = f"Codes are at most {worst:.2f} from uniform (distance of distribution functions)."
     if worst < NOT_UNIFORM + 1.5 / math.sqrt(pairs):
         return Finding(

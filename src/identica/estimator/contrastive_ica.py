@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,13 +13,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from identica import checkpoints
 from identica._io import make_folder
 from identica._random import as_generator
-from identica._validate import InputTypeError, as_array, count
+from identica._validate import count
 from identica.encoders import initialise
 from identica.errors import InputError
 from identica.estimator import fit as fitting
@@ -29,6 +28,7 @@ from identica.estimator import saved as _saved
 from identica.estimator.inputs import Encoder, Network, make_encoder
 from identica.estimator.selection import candidates, select
 from identica.families import Family
+from identica.recipes import usual_training
 from identica.runs import folder as runs
 from identica.spaces import Euclidean, Space
 from identica.training import Training
@@ -138,7 +138,7 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             groups: for each row, which sequence it is of; pairs never cross the end of one.
         """
         seed = _seed(self.random_state)
-        sample, self.lag_ = self._pairs(X, X_pos, lag, groups, reset=True)
+        sample, self.lag_ = pairing.pairs_of(self, X, X_pos, lag, groups, reset=True)
         start = self._start(sample, seed)
         n = start().width(self._shape)
         choices = candidates(
@@ -192,15 +192,15 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def transform(self, X: Any) -> Array:
         """Codes N×n of observations; in double precision where X is."""
         check_is_fitted(self, "model_")
-        data = self._observations("X", X, reset=False)
+        data = pairing.observations(self, "X", X, reset=False)
         model = self.model_
         if data.dtype != np.float32 and data.ndim == 2:
             model = copy.deepcopy(model).double()
         codes = []
-        for start in range(0, len(data), 4096):
-            index = np.arange(start, min(start + 4096, len(data)))
+        for start in range(0, len(data), fitting.AT_ONCE):
+            index = np.arange(start, min(start + fitting.AT_ONCE, len(data)))
             rows = pairing.rows_of("X", data, index)
-            codes.append(fitting.encode(model, rows.to(self.device)).cpu().numpy())
+            codes.append(fitting.encode(model, rows).cpu().numpy())
         return np.concatenate(codes)
 
     def fit_transform(
@@ -220,10 +220,9 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         their number. Arguments are as in `fit`; the lag is that of `fit` by default; y is ignored.
         """
         check_is_fitted(self, "model_")
-        sample, _ = self._pairs(X, X_pos, lag, groups, reset=False)
-        x, x_pos = sample(SCORED, generator=as_generator(0, self.device))
-        batch = pairing.Batch(x.to(self.device), x_pos.to(self.device))
-        return float(self._fit.log_likelihood(batch).mean()) / math.log(2)
+        sample, _ = pairing.pairs_of(self, X, X_pos, lag, groups, reset=False)
+        pairs = sample(SCORED, generator=as_generator(0, self.device))
+        return float(self._fit.log_likelihood(pairs).mean()) / math.log(2)
 
     def diagnose(
         self,
@@ -247,16 +246,14 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             Z: the true factors of X, N×d, where they are known.
         """
         check_is_fitted(self, "model_")
-        from identica.diagnosis import diagnose_fit, some_labelled
-
-        sample, _ = self._pairs(X, X_pos, lag, groups, reset=False)
+        sample, _ = pairing.pairs_of(self, X, X_pos, lag, groups, reset=False)
         labelled = None
         if Z is not None:
             if not isinstance(sample, pairing.ArrayPairs):
                 raise InputError("Z must not be given where X draws pairs by itself")
-            labelled = some_labelled(sample.x, Z)
+            labelled = fitting.some_labelled(sample.x, Z)
         seed = self.random_state if isinstance(self.random_state, (int, np.integer)) else 0
-        return diagnose_fit(
+        return fitting.diagnose(
             self._fit,
             sample,
             self._restart,
@@ -297,65 +294,6 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return _saved.restore(cls, checkpoints.load(Path(path)), Path(path), network)
 
     # --- what fit is made of ------------------------------------------------------------------------
-
-    def _pairs(
-        self, X: Any, X_pos: Any, lag: Any, groups: Any, *, reset: bool
-    ) -> tuple[pairing.PairSampler, Any]:
-        """A sampler of pairs, and their lag."""
-        if callable(X):
-            if X_pos is not None or lag is not None or groups is not None:
-                raise InputError("X draws pairs by itself: X_pos, lag and groups must not be given")
-            return pairing.checked(X), None
-        data = self._observations("X", X, reset=reset)
-        if X_pos is not None and _is_vector(X_pos):
-            warnings.warn(
-                "a vector in the place of X_pos is taken for labels y and ignored; sequences are "
-                "told apart by groups=",
-                stacklevel=3,
-            )
-            X_pos = None
-        if X_pos is None:
-            if lag is None:
-                lag = 1 if reset or self.lag_ is None else self.lag_
-            return pairing.ArrayPairs(data, within=pairing.sequences(len(data), lag, groups)), lag
-        if lag is not None or groups is not None:
-            raise InputError("X_pos says what is paired: lag and groups must not be given with it")
-        other = self._observations("X_pos", X_pos, reset=False)
-        if other.shape != data.shape:
-            raise InputError(f"X_pos must have the shape of X, {data.shape}, got {other.shape}")
-        if len(data) < 2:
-            raise InputError(f"X must hold at least 2 pairs, got n_samples={len(data)}")
-        return pairing.ArrayPairs(data, other), None
-
-    def _observations(self, name: str, X: Any, *, reset: bool) -> Array:
-        """Rows or images as an array, checked; memory maps stay what they are."""
-        if isinstance(X, torch.Tensor):
-            X = np.asarray(as_array(name, X))
-        mapped = isinstance(X, np.memmap)
-        if isinstance(X, np.ndarray) and X.ndim > 2:
-            data = X
-            if X.dtype.kind not in "buif" or X.size == 0:
-                raise InputError(f"{name} must hold numbers, got {X.dtype} of shape {X.shape}")
-            if reset:
-                self.n_features_in_ = math.prod(X.shape[1:])
-                self.__dict__.pop("feature_names_in_", None)
-        else:
-            try:
-                with np.errstate(over="ignore", invalid="ignore"):  # sums of large numbers
-                    data = validate_data(
-                        self, X, reset=reset, dtype="numeric", ensure_all_finite=not mapped
-                    )
-            except TypeError as error:
-                raise InputTypeError(f"{name}: {error}") from None
-            except (ValueError, OverflowError) as error:
-                raise InputError(f"{name}: {error}") from None
-        if reset:
-            self._shape = tuple(data.shape[1:])
-        elif data.shape[1:] != self._shape:
-            raise InputError(
-                f"{name} must hold observations of shape {self._shape}, got {data.shape[1:]}"
-            )
-        return X if mapped else data
 
     def _start(self, sample: pairing.PairSampler, seed: int) -> Callable[[], Encoder]:
         """A function that makes the encoder as it is before training."""
@@ -408,7 +346,7 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return n
 
     def _training(self, sample: pairing.PairSampler, space: Space) -> Training:
-        usual = fitting.usual_training(self._shape, space)
+        usual = usual_training(self._shape, space)
         given = {name: getattr(self, name) for name in ("steps", "batch", "lr", "optimizer")}
         training = replace(usual, **{k: v for k, v in given.items() if v is not None})
         if isinstance(sample, pairing.ArrayPairs):
@@ -430,10 +368,6 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def _is_vector(data: Any) -> bool:
-    return len(data.shape if hasattr(data, "shape") else as_array("X_pos", data).shape) == 1
 
 
 def _seed(random_state: Any) -> int:

@@ -1,32 +1,40 @@
-"""A contrastive model fitted to pairs: the function behind the estimator, and how it is judged."""
+"""A contrastive model fitted to pairs, and how far it can be trusted: the functions behind the estimator."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from identica._random import Device, as_generator
+from identica._validate import as_matrix, count
 from identica.encoders import ContrastiveModel
-from identica.estimator.inputs import Shape
-from identica.estimator.pairs import Batch, PairSampler
-from identica.families import Family, Joint
-from identica.heads import BoxHead, Head, make_head
+from identica.errors import InputError
+from identica.estimator.pairs import ArrayPairs, Batch, PairSampler, rows_of
+from identica.families import Family
+from identica.heads import make_head
 from identica.losses import InfoNCE
-from identica.spaces import Box, Space, Sphere
+from identica.metrics.evidence import calibrate, log_likelihood
+from identica.process import Labelled
+from identica.recipes import recipe
+from identica.spaces import Space
 from identica.training import Contrastive, Training, train
+from identica.training.devices import device_of
+
+if TYPE_CHECKING:
+    from identica.diagnosis import Codes, Diagnosis
 
 MEASURED = 8192  # rows from which means and variances are taken
-JUDGED = 2048  # pairs by which the temperature is set
-
-
-# --- encoders that take data as they come -----------------------------------------------------------
-
-
-# --- fitting ----------------------------------------------------------------------------------------
+AT_ONCE = 4096  # observations that are encoded at once
+CALIBRATED = 2048  # pairs by which the temperature is set
+JUDGED = 4096  # pairs by which models are judged
 
 
 @dataclass(frozen=True)
@@ -52,9 +60,16 @@ class Fit:
 
     @torch.no_grad()
     def log_likelihood(self, pairs: Batch) -> Tensor:
-        """Evidence for each pair that it belongs together, see `log_likelihood`; shape N."""
+        """Evidence for each pair that it belongs together, see `identica.metrics.evidence`; shape N."""
         h, h_pos = (self.loss.scaled(encode(self.model, x)) for x in pairs)
         return log_likelihood(self.loss.conditional, h, h_pos, self.temperature)
+
+
+@torch.no_grad()
+def encode(model: nn.Module, x: Tensor) -> Tensor:
+    """Codes of observations, some at a time, on the device of the model."""
+    device = device_of(model)
+    return torch.cat([model(part.to(device)) for part in x.split(AT_ONCE)])
 
 
 def fit(
@@ -79,16 +94,16 @@ def fit(
         sample: draws pairs, `sample(size, generator=…)`.
         encoder: as from `make_encoder`, with its statistics measured.
         learn_precision: learn a scale for each dimension.
-        out: folder for checkpoints, from which a killed fit goes on.
+        out: folder for checkpoints, from which a killed fit resumes.
         tensorboard: write the history for TensorBoard as well, to out/tensorboard.
     """
-    head, loss = recipe(space, conditional, training, learn_precision=learn_precision)
-    model = ContrastiveModel(space, conditional, encoder, head=head)
+    how = recipe(space, conditional, training, learn_precision=learn_precision)
+    loss = how.loss(conditional, learn_precision=space.dim if learn_precision else None)
+    model = ContrastiveModel(space, conditional, encoder, head=how.head(space))
     objective = Contrastive(model, loss).to(device)
 
     def draw(size: int, *, generator: torch.Generator) -> Batch:
-        x, x_pos = sample(size, generator=generator)
-        return Batch(x.to(device), x_pos.to(device))
+        return sample(size, generator=generator).to(device)
 
     history = train(
         objective,
@@ -101,94 +116,77 @@ def fit(
     )
     # the size of the codes was a means to an end: the space says what it is
     model.head = make_head(space).to(device)
-    pairs = draw(JUDGED, generator=as_generator(seed, device))
+    pairs = draw(CALIBRATED, generator=as_generator(seed, device))
     with torch.no_grad():
         h, h_pos = (loss.scaled(encode(model, x)) for x in pairs)
     return Fit(model, loss, calibrate(conditional, h, h_pos), history.records)
 
 
-def usual_training(shape: Shape, space: Space) -> Training:
-    """How long and with what, unless told otherwise."""
-    if len(shape) > 1:
-        return Training(steps=600, batch=32, lr=2e-3, warmup=20, decay=0.4)
-    return Training(steps=4000 if isinstance(space, Box) else 3000)
+# --- how far it can be trusted ----------------------------------------------------------------------
 
 
-def recipe(
-    space: Space, conditional: Family, training: Training, *, learn_precision: bool = False
-) -> tuple[Head, InfoNCE]:
-    """Head and loss that train well; docs/speed.md says why.
+def diagnose(
+    fit: Fit,
+    sample: PairSampler,
+    refit: Callable[[PairSampler, int], Fit],
+    *,
+    restarts: int = 2,
+    labelled: Labelled | None = None,
+    random_state: int = 0,
+) -> Diagnosis:
+    """Judge a fitted model: fit it anew to four fifths of the pairs, and look at the others.
 
-    All start from unit precision, whatever the scale of the family.
+    Args:
+        fit: the model in question.
+        sample: draws pairs; from arrays (`ArrayPairs`) a fifth of them is held out.
+        refit: fits a model of the same kind to the pairs of a sampler, from a seed.
+        restarts: number of models in all.
+        labelled: observations with their true factors, where these are known.
     """
-    n = space.dim if learn_precision else None
-    if isinstance(conditional, Joint):
-        return make_head(space), InfoNCE(
-            conditional, self_negative=True, learn_tau=True, learn_precision=n
-        )
-    tau, p = conditional.precision, conditional.p
-    if isinstance(space, Sphere):
-        # positives close together hardly move a loss of unit precision, so begin at ten; but with a
-        # high precision of its own for each dimension the codes can do with a corner of the sphere
-        tau *= (0.1 if n is None else 1.0) * space.radius ** (2 if p is None else p)
-        symmetric = p is None or p == 2
-        return make_head(space), InfoNCE(
-            conditional, tau, symmetric=symmetric, learn_tau=n is None, learn_precision=n
-        )
-    weighed = {1.0: 20_000, 2.0: 6144} if isinstance(space, Box) else {1.0: 1_000_000}
-    # a small batch (of images) says too little of its neighbourhood to be weighed as a large one
-    effective = weighed.get(p or 0) if training.batch >= 512 else None
-    loss = InfoNCE(
-        conditional, tau, self_negative=True, effective_negatives=effective, learn_precision=n
+    from identica import diagnosis
+    from identica.diagnosis.truth import truth
+
+    count("restarts", restarts, at_least=2)
+    kept, held = sample, sample
+    if isinstance(sample, ArrayPairs):
+        kept, held = sample.split()
+        if len(held) < diagnosis.FEWEST:
+            least, total = 5 * diagnosis.FEWEST, len(sample)
+            raise InputError(f"X must hold at least {least} pairs to be judged, got {total}")
+    fits = [fit, *(refit(kept, random_state + i) for i in range(1, restarts))]
+    pairs = held(JUDGED, generator=as_generator(random_state))
+    seen = kept(len(pairs.x), generator=as_generator(random_state + 1))
+    return diagnosis.diagnose(
+        [_codes(each, pairs, seen) for each in fits],
+        fit.model.space,
+        fit.model.conditional,
+        observations=pairs if pairs.x.ndim == 2 else None,
+        learn_precision=fit.loss.learn_precision is not None,
+        truth=None if labelled is None else truth(labelled.z, encode(fit.model, labelled.x)),
+        random_state=random_state,
     )
-    if not isinstance(space, Box):
-        return make_head(space), loss
-    # walls single out the axes: start where they are felt and grow slowly, at most e⁴-fold
-    start, lr = {1.0: 1.0, 2.0: 2.0}.get(p or 0, 5.0), 8 / training.steps
-    return BoxHead(space, learnable=True, start=start, lr=lr), loss
-
-
-# --- judging ----------------------------------------------------------------------------------------
 
 
 @torch.no_grad()
-def encode(model: nn.Module, x: Tensor, size: int = 4096) -> Tensor:
-    """Codes of observations, some at a time."""
-    return torch.cat([model(part) for part in x.split(size)])
+def _codes(fit: Fit, pairs: Batch, seen: Batch) -> Codes:
+    """Codes and evidence of pairs by a fitted model, with its evidence for those of its training."""
+    from identica.diagnosis import codes_from
+
+    h, h_pos = (encode(fit.model, x) for x in pairs)
+    return codes_from(
+        h,
+        h_pos,
+        fit.loss.conditional,
+        scaled=(fit.loss.scaled(h), fit.loss.scaled(h_pos)),
+        temperature=fit.temperature,
+        seen=float(fit.log_likelihood(seen).mean()) / math.log(2),
+    )
 
 
-def log_likelihood(family: Family, h: Tensor, h_pos: Tensor, temperature: float) -> Tensor:
-    """How much likelier the true positive is than by chance, in nats, among those of the batch:
-
-        log[ e^{s(h_i, h̃_i)/τ} / mean_j e^{s(h_i, h̃_j)/τ} ]
-
-    for each pair i of codes N×n; shape N. Its mean is at most log N and, in expectation, at most the
-    mutual information of the members of a pair. Any two models can be compared by it.
-    """
-    values = []
-    for start in range(0, len(h), 256):
-        rows = slice(start, start + 256)
-        own = family.similarity(h[rows], h_pos[rows])
-        every = family.pairwise(h[rows], h_pos)
-        values.append(own / temperature - (every / temperature).logsumexp(1) + math.log(len(h)))
-    return torch.cat(values)
-
-
-def calibrate(family: Family, h: Tensor, h_pos: Tensor) -> float:
-    """The temperature at which the mean log-likelihood of pairs of codes is highest."""
-    from scipy.optimize import minimize_scalar
-
-    anchors = h[:512]
-    every = torch.cat([family.pairwise(rows, h_pos) for rows in anchors.split(128)])
-    own = every.diagonal()
-    spread = float((every - own[:, None]).abs().mean())
-    if not spread > 0:  # all codes alike
-        return 1.0
-
-    def loss(log_tau: float) -> float:
-        tau = math.exp(log_tau)
-        return float(((every / tau).logsumexp(1) - own / tau).mean())
-
-    middle = math.log(spread)
-    found = minimize_scalar(loss, bounds=(middle - 15, middle + 5), method="bounded")
-    return math.exp(found.x)
+def some_labelled(x: NDArray[Any], z: Any) -> Labelled:
+    """Some observations x (N×…) with their true factors z (N×d), in a random order."""
+    factors = as_matrix("Z", z, rows=4)
+    if len(factors) != len(x):
+        raise InputError(f"Z must have a row for each of {len(x)} rows of X, got {len(factors)}")
+    rows = np.random.default_rng(0).permutation(len(x))[:JUDGED]
+    return Labelled(torch.from_numpy(factors[rows]), rows_of("X", x, rows))

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import mmap
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from sklearn.utils.validation import validate_data
 from torch import Tensor
 
-from identica._validate import count
+from identica._random import Device
+from identica._validate import InputTypeError, as_array, count
 from identica.errors import InputError
+
+if TYPE_CHECKING:
+    from identica.estimator import ContrastiveICA
 
 Array = NDArray[Any]
 Indices = NDArray[np.int64]
@@ -30,6 +37,20 @@ class Batch(NamedTuple):
 
     x: Tensor
     x_pos: Tensor
+
+    @property
+    def observed(self) -> Tensor:
+        """All observations, 2N×…, to be encoded at once."""
+        return torch.cat([self.x, self.x_pos])
+
+    def split(self, codes: Tensor) -> tuple[Tensor, Tensor]:
+        """Codes of the anchors and of their positives, from those of all observations."""
+        h, h_pos = codes.chunk(2)
+        return h, h_pos
+
+    def to(self, device: Device) -> Batch:
+        """The same batch on a device."""
+        return Batch(self.x.to(device), self.x_pos.to(device))
 
 
 PairSampler = Callable[..., Batch]  # (size, generator=…) -> Batch
@@ -272,3 +293,75 @@ def checked(sampler: Callable[..., Any]) -> PairSampler:
         return Batch(x, x_pos)
 
     return draw
+
+
+# --- what is handed to the estimator ----------------------------------------------------------------
+
+
+def pairs_of(
+    ica: ContrastiveICA, X: Any, X_pos: Any, lag: Any, groups: Any, *, reset: bool
+) -> tuple[PairSampler, Any]:
+    """A sampler of the pairs that the arguments of `fit` stand for, and their lag.
+
+    Args:
+        ica: the estimator, which takes note of the observations (`reset`) or has done so in `fit`.
+    """
+    if callable(X):
+        if X_pos is not None or lag is not None or groups is not None:
+            raise InputError("X draws pairs by itself: X_pos, lag and groups must not be given")
+        return checked(X), None
+    data = observations(ica, "X", X, reset=reset)
+    if X_pos is not None and _is_vector(X_pos):
+        warnings.warn(
+            "a vector in the place of X_pos is taken for labels y and ignored; sequences are "
+            "told apart by groups=",
+            stacklevel=3,
+        )
+        X_pos = None
+    if X_pos is None:
+        if lag is None:
+            lag = 1 if reset or ica.lag_ is None else ica.lag_
+        return ArrayPairs(data, within=sequences(len(data), lag, groups)), lag
+    if lag is not None or groups is not None:
+        raise InputError("X_pos says what is paired: lag and groups must not be given with it")
+    other = observations(ica, "X_pos", X_pos, reset=False)
+    if other.shape != data.shape:
+        raise InputError(f"X_pos must have the shape of X, {data.shape}, got {other.shape}")
+    if len(data) < 2:
+        raise InputError(f"X must hold at least 2 pairs, got n_samples={len(data)}")
+    return ArrayPairs(data, other), None
+
+
+def observations(ica: ContrastiveICA, name: str, X: Any, *, reset: bool) -> Array:
+    """Rows or images as an array, checked; memory maps stay what they are."""
+    if isinstance(X, Tensor):
+        X = np.asarray(as_array(name, X))
+    mapped = isinstance(X, np.memmap)
+    if isinstance(X, np.ndarray) and X.ndim > 2:
+        data = X
+        if X.dtype.kind not in "buif" or X.size == 0:
+            raise InputError(f"{name} must hold numbers, got {X.dtype} of shape {X.shape}")
+        if reset:
+            ica.n_features_in_ = math.prod(X.shape[1:])
+            ica.__dict__.pop("feature_names_in_", None)
+    else:
+        try:
+            with np.errstate(over="ignore", invalid="ignore"):  # sums of large numbers
+                data = validate_data(
+                    ica, X, reset=reset, dtype="numeric", ensure_all_finite=not mapped
+                )
+        except TypeError as error:
+            raise InputTypeError(f"{name}: {error}") from None
+        except (ValueError, OverflowError) as error:
+            raise InputError(f"{name}: {error}") from None
+    if reset:
+        ica._shape = tuple(data.shape[1:])
+    elif data.shape[1:] != ica._shape:
+        raise InputError(
+            f"{name} must hold observations of shape {ica._shape}, got {data.shape[1:]}"
+        )
+    return X if mapped else data
+
+
+def _is_vector(data: Any) -> bool:
+    return len(data.shape if hasattr(data, "shape") else as_array("X_pos", data).shape) == 1

@@ -18,6 +18,7 @@ from identica.estimator import fit as fitting
 from identica.estimator.inputs import Network, make_encoder
 from identica.estimator.selection import Selection
 from identica.families import Family
+from identica.recipes import recipe
 from identica.spaces import Space
 from identica.training import Training
 
@@ -113,8 +114,9 @@ def _restore(
     def modules() -> dict[str, Any]:
         encoder = make_encoder(made._shape, space.dim, network, seed=0)
         model = ContrastiveModel(space, conditional, encoder)
-        how = {"learn_precision": made.learn_precision}
-        return {"model": model, "loss": fitting.recipe(space, conditional, Training(), **how)[1]}
+        how = recipe(space, conditional, Training(), learn_precision=made.learn_precision)
+        loss = how.loss(conditional, learn_precision=space.dim if made.learn_precision else None)
+        return {"model": model, "loss": loss}
 
     with torch.device("meta"):  # takes no memory, whatever sizes the file claims
         for name, module in modules().items():

@@ -15,7 +15,7 @@ from identica._random import Device, as_generator
 from identica._validate import one_of
 from identica.errors import InputError
 from identica.estimator import fit as fitting
-from identica.estimator.pairs import ArrayPairs, Batch, PairSampler
+from identica.estimator.pairs import ArrayPairs, PairSampler
 from identica.families import Family, GeneralizedNormal, Laplace, Normal, VonMisesFisher
 from identica.spaces import Box, Euclidean, Space, Sphere
 from identica.training import Training
@@ -84,7 +84,7 @@ class Selection:
     Attributes:
         space, conditional: the choice.
         table: a record for each candidate, the best first: `space`, `conditional`, `bits` (evidence
-            of held-out pairs, see `identica.estimator.fit.log_likelihood`), `behind` and `error` (how far
+            of held-out pairs, see `identica.metrics.evidence`), `behind` and `error` (how far
             behind the best, with the standard error of that), `unevenness` of the codes.
     """
 
@@ -133,8 +133,7 @@ def select(
     """
     kept, held = sample.split() if isinstance(sample, ArrayPairs) else (sample, sample)
     # batches come from the seed itself
-    drawn = held(HELD_OUT, generator=as_generator(seed + 1, device))
-    pairs = Batch(drawn.x.to(device), drawn.x_pos.to(device))
+    pairs = held(HELD_OUT, generator=as_generator(seed + 1, device))
     records: list[dict[str, Any]] = []
     evidence: list[Tensor] = []
     for k, (space, family) in enumerate(choices):

@@ -11,6 +11,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from identica._powers import exp2, power_of
+
 Array = NDArray[Any]
 
 ROWS = 4  # queries that share a sweep over the keys; the inner loops are written out for four
@@ -24,8 +26,6 @@ DOT, OTHER, OTHER64 = 0, 4, 5  # kinds of similarity beside the powers 1, 2 and 
 _compiled = njit(
     fastmath={"reassoc", "contract", "nsz", "arcp"}, error_model="numpy", nogil=True, cache=True
 )
-# The same for formulas that depend on their order.
-_compiled_in_order = njit(fastmath={"contract"}, error_model="numpy", nogil=True, cache=True)
 
 
 @cache
@@ -243,7 +243,7 @@ def _similarity(kind: int, q: Any, k: Any, p: Any) -> Any:
     if kind == 3:
         return -(d * d * d)
     if kind == OTHER:
-        return -_power(d, p)
+        return -power_of(d, p)
     return -(d**p)
 
 
@@ -256,45 +256,4 @@ def _slope(kind: int, weight: Any, d: Any, power: Any) -> Any:
         return weight * d
     if kind == 3:
         return weight * (abs(d) * d)
-    return math.copysign(weight * _power(abs(d), power), d)
-
-
-@_compiled_in_order
-def exp2(t: Any) -> Any:
-    """2^t in float32 for −127 ≤ t < 128, where −127 gives 0."""
-    whole = np.rint(t)
-    return _two_to(whole, t - whole)
-
-
-@_compiled_in_order
-def _power(x: Any, p: Any) -> Any:
-    """x^p in float32 for x ≥ 0, with 0 at 0 whatever p: x = 2^e·m, log2(m) by the series of artanh."""
-    one, bits = np.float32(1), np.float32(x).view(np.int32)
-    e = np.int32(np.int32(bits - np.int32(0x3F3504F3)) >> np.int32(23))  # √½ ≤ m < √2
-    m = np.int32(bits - np.int32(e << np.int32(23))).view(np.float32)
-    u = (m - one) / (m + one)
-    v = u * u
-    log = np.float32(0.32059890)  # 2/ln 2 over 9, 7, 5, 3, 1
-    log = log * v + np.float32(0.41219859)
-    log = log * v + np.float32(0.57707802)
-    log = log * v + np.float32(0.96179669)
-    log = log * v + np.float32(2.88539008)
-    log = log * u * p
-    few = np.int32(np.float32(p).view(np.int32) & np.int32(-4096)).view(np.float32)
-    exact, log = few * np.float32(e), (p - few) * np.float32(e) + log  # few bits: no rounding
-    whole = np.rint(min(max(exact + log, np.float32(-126)), np.float32(127)))
-    rest = min(max((exact - whole) + log, -one), one)
-    return _two_to(whole, rest) if x >= np.float32(1.2e-38) else np.float32(0)
-
-
-@_compiled_in_order
-def _two_to(whole: Any, x: Any) -> Any:
-    """2^(whole + x) for |x| ≤ ½: a polynomial (within 4e-9) times what the bits of the exponent say."""
-    y = np.float32(1.5238006e-4)
-    y = y * x + np.float32(1.33911369e-3)
-    y = y * x + np.float32(9.61884111e-3)
-    y = y * x + np.float32(5.55035919e-2)
-    y = y * x + np.float32(2.40226448e-1)
-    y = y * x + np.float32(6.93147182e-1)
-    y = y * x + np.float32(1)
-    return y * np.int32((np.int32(whole) + np.int32(127)) << np.int32(23)).view(np.float32)
+    return math.copysign(weight * power_of(abs(d), power), d)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from identica._tensors import floats
-from identica._validate import count, flag, members, one_of, positive
+from identica._validate import count, flag, members, positive
 from identica.distributed import gather
 from identica.errors import InputError
 from identica.families import Family
@@ -34,8 +34,6 @@ class InfoNCE(nn.Module):
             many of them in total. A small batch then has the optimum of a large one, at the cost of
             noise; if `self_negative` fixes the scale of the solution, that scale depends on it.
         positive_in_denominator: keep the positive pair in the denominator.
-        against: what the negatives are compared with: the "anchor" (ICML version) or the "positive"
-            (workshop version).
         symmetric: take both members of the pair as anchors in turn and average. Exact on the
             sphere with von Mises–Fisher; on a truncated box the reversed conditional has another form.
         apart: leave out negatives fewer than this many places from the anchor in the batch (in cyclic
@@ -63,7 +61,6 @@ class InfoNCE(nn.Module):
         *,
         effective_negatives: int | None = None,
         positive_in_denominator: bool = True,
-        against: str = "anchor",
         symmetric: bool = False,
         apart: int = 1,
         learn_tau: bool = False,
@@ -83,7 +80,6 @@ class InfoNCE(nn.Module):
             else count("effective_negatives", effective_negatives, at_least=2)
         )
         self.positive_in_denominator = flag("positive_in_denominator", positive_in_denominator)
-        self.against = one_of("against", against, ["anchor", "positive"])
         self.symmetric = flag("symmetric", symmetric)
         self.apart = count("apart", apart)
         if self.effective_negatives and self.self_negative and self.negatives == 1:
@@ -152,11 +148,9 @@ class InfoNCE(nn.Module):
             raise InputError(f"h_pos must have shape N×n or N×K×n, got {tuple(h_pos.shape)}")
         if self.anneal is not None and self.training:
             self._warm()
-        alone = not self.positive_in_denominator and not self.symmetric
-        if h_pos.ndim == 3 and not (alone and self.against == "anchor"):
+        if h_pos.ndim == 3 and (self.positive_in_denominator or self.symmetric):
             raise InputError(
-                "several positives per anchor need positive_in_denominator=False, "
-                'symmetric=False and against="anchor"'
+                "several positives per anchor need positive_in_denominator=False and symmetric=False"
             )
         check_codes(h, h_pos if h_pos.ndim == 2 else h_pos[:, 0])
         if not self.training:
@@ -176,7 +170,6 @@ class InfoNCE(nn.Module):
         inverse_tau = (-self.log_tau).exp().to(anchors.dtype)
         alike = anchors if positives.ndim == 2 else anchors[:, None]
         similarity = self.conditional.similarity(alike, positives) * inverse_tau
-        queries = anchors if self.against == "anchor" else positives
         # in training, the anchors of all processes
         keys, offset = gather(anchors) if self.training else (anchors, 0)
         first, number = window(len(keys), self.self_negative, self.negatives, self.apart)
@@ -184,14 +177,14 @@ class InfoNCE(nn.Module):
         log_weight = 0.0
         if self.effective_negatives is not None:
             if self.self_negative:  # of weight 1, beside the positive
-                own = self.conditional.similarity(queries, anchors) * inverse_tau
+                own = self.conditional.similarity(anchors, anchors) * inverse_tau
                 beside = own if beside is None else torch.logaddexp(beside, own)
                 first, number = first + 1, number - 1
             others = self.effective_negatives - self.self_negative
             log_weight = math.log(others / number)
             beside = None if beside is None else beside - log_weight
         log_sum = mean_log_sum_exp(
-            self.conditional, queries, keys, beside, inverse_tau, first=offset + first, count=number
+            self.conditional, anchors, keys, beside, inverse_tau, first=offset + first, count=number
         )
         return log_sum + log_weight - similarity.mean()
 

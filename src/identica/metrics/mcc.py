@@ -18,7 +18,7 @@ class Match(NamedTuple):
     correlations: Matrix
 
 
-def mcc(z: Any, h: Any, method: str = "pearson", *, held_out: bool = False) -> float:
+def mcc(z: Any, h: Any, method: str = "pearson") -> float:
     """Mean absolute correlation under the best one-to-one assignment of codes to factors.
 
         MCC = (1/d) max_π Σ_j |corr(z_j, h_π(j))|
@@ -35,20 +35,13 @@ def mcc(z: Any, h: Any, method: str = "pearson", *, held_out: bool = False) -> f
         z: true factors, N×d.
         h: codes, N×k.
         method: "pearson", or "spearman" (correlation of the ranks, ties averaged).
-        held_out: learn the assignment on the first half of the rows, score it on the second.
 
     >>> rng = np.random.default_rng(0)
     >>> z = rng.normal(size=(1000, 3))
     >>> round(mcc(z, -2 * z[:, [2, 0, 1]]), 6)
     1.0
     """
-    z, h = factors_and_codes(z, h, rows=4 if held_out else 2)
-    if not held_out:
-        return float(np.abs(match(z, h, method).correlations).mean())
-    half = len(z) // 2
-    columns = match(z[:half], h[:half], method).columns
-    found = np.abs(correlation_matrix(z[half:], h[half:], method))[np.arange(len(columns)), columns]
-    return float(np.where(columns < 0, 0.0, found).mean())
+    return float(np.abs(match(z, h, method).correlations).mean())
 
 
 def match(z: Any, h: Any, method: str = "pearson") -> Match:

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-import torch
+from typing import Protocol
+
 from torch import Tensor, nn
 
-from identica.process import Labelled, Pairs, Pool, Walk
+from identica.process import Labelled, Pairs
+
+
+class PairBatch(Protocol):
+    """Observations that hold pairs, such as `Pairs`, `Pool` and `Walk`."""
+
+    @property
+    def observed(self) -> Tensor: ...
+
+    def split(self, codes: Tensor, /) -> tuple[Tensor, Tensor]: ...
 
 
 class Contrastive(nn.Module):
@@ -14,24 +24,14 @@ class Contrastive(nn.Module):
     Args:
         model: from observations to codes.
         loss: of codes and their positives, such as `InfoNCE`.
-        autocast: run the model in bfloat16 where torch deems it safe, and the loss in float32. It
-            helps on GPUs and on CPUs with such units.
     """
 
-    def __init__(self, model: nn.Module, loss: nn.Module, *, autocast: bool = False) -> None:
+    def __init__(self, model: nn.Module, loss: nn.Module) -> None:
         super().__init__()
-        self.model, self.loss, self.autocast = model, loss, autocast
+        self.model, self.loss = model, loss
 
-    def forward(self, batch: Pairs | Pool | Walk) -> Tensor:
-        x = batch.x if isinstance(batch, Pool | Walk) else torch.cat([batch.x, batch.x_pos])
-        with torch.autocast(x.device.type, torch.bfloat16, enabled=self.autocast):
-            codes = self.model(x)
-        codes = codes.float() if self.autocast else codes
-        if isinstance(batch, Pool):
-            return self.loss(codes, nn.functional.embedding(batch.positives, codes))
-        if isinstance(batch, Walk):
-            return self.loss(codes[:-1], codes[1:])
-        return self.loss(*codes.chunk(2))
+    def forward(self, batch: PairBatch) -> Tensor:
+        return self.loss(*batch.split(self.model(batch.observed)))
 
 
 class Supervised(nn.Module):

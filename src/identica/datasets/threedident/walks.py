@@ -11,13 +11,13 @@ import torch
 from numba import njit
 from numpy.typing import NDArray
 
+from identica._powers import exp2
 from identica._random import as_generator
 from identica._validate import count
 from identica.datasets.threedident.pairs import Rows, Sampler, as_images, check_pairs, take
 from identica.datasets.threedident.storage import ImageSet, Tick
 from identica.errors import InputError
 from identica.families import Uniform
-from identica.losses._kernels import exp2
 from identica.process import GenerativeProcess, Pairs, Walk
 from identica.spaces import Box
 

@@ -1,0 +1,129 @@
+"""How codes fill their space: evenly, as the theory asks, or not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from identica.diagnosis.axes import independent_components
+from identica.diagnosis.dimension import parts
+from identica.spaces import Box, Space, Sphere
+from identica.theory import distance_from_uniform
+
+Matrix = NDArray[np.float64]
+
+STREAM = 7_215_803  # where the seeds of simulations begin
+ON_SURFACE = 0.3  # of the variation that distances from the centre have in shuffled codes
+COVERED = 0.1  # distance of distribution functions from uniform
+TAIL = 1e-3  # share of the codes at either end that their range leaves out
+
+
+@dataclass(frozen=True)
+class Marginal:
+    """How codes are distributed.
+
+    Attributes:
+        uniform: distance of each code from uniform, 0 to 1; off the sphere in the rotation that
+            makes codes independent, if it is less there.
+        energy: relative energy distance of all codes together from uniform, 0 to 1; None in R^n.
+    """
+
+    uniform: Matrix
+    energy: float | None
+
+
+def marginal(h: Matrix, space: Space, random_state: int) -> Marginal:
+    """How codes h (N×n) fill their space."""
+    found = [_marginal_of_part(h[:, columns], part, random_state) for part, columns in parts(space)]
+    energies = [part.energy for part in found if part.energy is not None]
+    return Marginal(
+        np.concatenate([part.uniform for part in found]), max(energies) if energies else None
+    )
+
+
+def _marginal_of_part(h: Matrix, space: Space, random_state: int) -> Marginal:
+    uniform, seed = uniform_distances(h, space), STREAM + random_state
+    if isinstance(space, Sphere):
+        return Marginal(uniform, distance_from_uniform(h, space, random_state=seed))
+    turned = independent_components(h, slice(None), random_state) if space.dim > 1 else None
+    if turned is not None:  # codes may be a rotation of what is uniform
+        distances = uniform_distances(turned, space)
+        if distances.max() < uniform.max():
+            h, uniform = turned, distances
+    if not isinstance(space, Box):
+        return Marginal(uniform, None)
+    low, high = own_range(h)
+    filling = (h - low) / np.where(high > low, high - low, 1.0)
+    return Marginal(uniform, distance_from_uniform(filling, Box(space.dim), random_state=seed))
+
+
+def own_range(codes: Matrix) -> tuple[Matrix, Matrix]:
+    """Least and greatest value of every code, but for the few at either end."""
+    low, high = np.quantile(codes, (TAIL, 1 - TAIL), axis=0)
+    return low, high
+
+
+def uniform_distances(h: Matrix, space: Space) -> Matrix:
+    """How far each code is from uniform between its own ends, or each coordinate from that of a uniform
+    point on the sphere: the greatest distance of the distribution functions (Kolmogorov–Smirnov)."""
+    from scipy.stats import beta
+
+    ordered = np.sort(h, axis=0)
+    if isinstance(space, Sphere):
+        radius = np.linalg.norm(h, axis=1).mean()
+        half = (space.dim - 1) / 2
+        expected = beta.cdf((ordered / radius + 1) / 2, half, half)
+    else:
+        low, high = own_range(h)
+        width = np.where(high > low, high - low, 1.0)
+        expected = np.clip((ordered - low) / width, 0, 1)
+    steps = np.arange(len(h) + 1) / len(h)
+    above = (steps[1:, None] - expected).max(0)
+    below = (expected - steps[:-1, None]).max(0)
+    return np.asarray(np.maximum(above, below))
+
+
+def as_directions(
+    h: Matrix, h_pos: Matrix, *, random_state: int = 0
+) -> tuple[Matrix, Matrix] | None:
+    """Codes (N×n) moved to the unit sphere by a linear map, if they cover an ellipsoid; else None.
+
+    The ellipsoid is the quadric q(h) = 1 of least squares. Codes lie on it if their distances from its
+    centre, in its own metric, vary little beside those of codes whose coordinates are shuffled.
+    """
+    n = h.shape[1]
+    if n < 2 or n * (n + 3) // 2 > len(h) // 4 or (h.std(0) == 0).any():
+        return None
+    centre, scale = h.mean(0), h.std(0)
+    y, y_pos = ((part - centre) / scale for part in (h, h_pos))
+    first, second = np.triu_indices(n)
+    features = np.hstack([y[:, first] * y[:, second], y])
+    quadric = least_squares(features, np.ones((len(y), 1))).ravel()
+    form = np.zeros((n, n))
+    form[first, second] = quadric[: len(first)] / 2
+    form += form.T
+    values, vectors = np.linalg.eigh(form)
+    if values[0] <= 1e-3 * values[-1]:  # a quadric of another kind
+        return None
+    middle = np.linalg.solve(form, -quadric[len(first) :] / 2)
+    found, found_pos = ((part - middle) @ (vectors * np.sqrt(values)) for part in (y, y_pos))
+    shuffled = np.random.default_rng(random_state).permuted(found, axis=0)
+    real, loose = (_variation(np.linalg.norm(part, axis=1)) for part in (found, shuffled))
+    if real > ON_SURFACE * loose:
+        return None
+    found, found_pos = (
+        part / np.linalg.norm(part, axis=1, keepdims=True) for part in (found, found_pos)
+    )
+    covers = float(uniform_distances(found, Sphere(n)).max()) < COVERED
+    return (found, found_pos) if covers else None
+
+
+def _variation(values: Matrix) -> float:
+    return float(values.std() / values.mean())
+
+
+def least_squares(features: Matrix, target: Matrix) -> Matrix:
+    """Weights of least squares; on a sphere the squares add up to a constant, but for rounding."""
+    return np.asarray(np.linalg.lstsq(features, target, rcond=1e-5)[0])

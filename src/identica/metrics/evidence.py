@@ -1,0 +1,47 @@
+"""Evidence that the members of a pair belong together, by the similarity of their codes."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from identica.families import Family
+
+
+def log_likelihood(family: Family, h: Tensor, h_pos: Tensor, temperature: float) -> Tensor:
+    """How much likelier the true positive is than by chance, in nats, among those of the batch:
+
+        log[ e^{s(h_i, h̃_i)/τ} / mean_j e^{s(h_i, h̃_j)/τ} ]
+
+    for each pair i of codes N×n; shape N. Its mean is at most log N and, in expectation, at most the
+    mutual information of the members of a pair. Any two models can be compared by it.
+    """
+    values = []
+    for start in range(0, len(h), 256):
+        rows = slice(start, start + 256)
+        own = family.similarity(h[rows], h_pos[rows])
+        every = family.pairwise(h[rows], h_pos)
+        values.append(own / temperature - (every / temperature).logsumexp(1) + math.log(len(h)))
+    return torch.cat(values)
+
+
+def calibrate(family: Family, h: Tensor, h_pos: Tensor) -> float:
+    """The temperature at which the mean log-likelihood of pairs of codes is highest."""
+    from scipy.optimize import minimize_scalar
+
+    anchors = h[:512]
+    every = torch.cat([family.pairwise(rows, h_pos) for rows in anchors.split(128)])
+    own = every.diagonal()
+    spread = float((every - own[:, None]).abs().mean())
+    if not spread > 0:  # all codes alike
+        return 1.0
+
+    def loss(log_tau: float) -> float:
+        tau = math.exp(log_tau)
+        return float(((every / tau).logsumexp(1) - own / tau).mean())
+
+    middle = math.log(spread)
+    found = minimize_scalar(loss, bounds=(middle - 15, middle + 5), method="bounded")
+    return math.exp(found.x)

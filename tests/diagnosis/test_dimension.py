@@ -1,0 +1,62 @@
+import math
+
+import numpy as np
+import pytest
+
+from helpers.codes import N, pairs, rotation
+from identica import Box, Normal, Sphere
+from identica.diagnosis.dimension import (
+    canonical_correlations,
+    intrinsic_dimension,
+    missed,
+    pair_correlations,
+)
+
+
+def test_correlations_of_pairs():
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(4000, 3))
+    z_pos = z * [1, 0.5, 0] + rng.normal(size=z.shape) * [0, math.sqrt(0.75), 1]
+    expected = [np.corrcoef(z[:, k], z_pos[:, k])[0, 1] for k in range(3)]
+    assert pair_correlations(z, z_pos) == pytest.approx(expected)
+    turned = canonical_correlations(z @ rotation(3), z_pos @ rotation(3, seed=1))
+    assert turned == pytest.approx([1, 0.5, 0], abs=0.06)
+    still = np.c_[z[:, :2], np.ones(len(z))]
+    assert canonical_correlations(still, still) == pytest.approx([1, 1, 0])
+    assert pair_correlations(still, still)[2] == 0
+
+
+@pytest.mark.parametrize("n", [2, 4])
+def test_codes_that_fill_their_space(n):
+    full = intrinsic_dimension(Box(n).sample(4000, generator=0).numpy() @ rotation(n), Box(n))
+    assert full.dimension == pytest.approx(n, abs=0.3)
+    sphere = intrinsic_dimension(Sphere(n + 1).sample(4000, generator=0).numpy(), Sphere(n + 1))
+    assert sphere.room == n
+    assert sphere.dimension == pytest.approx(n, abs=0.3)
+
+
+def test_codes_on_a_bent_surface():
+    z = Box(2).sample(N, generator=0).numpy()
+    h = np.c_[z, np.sin(3 * z.sum(1)), np.cos(2 * z[:, 0])]
+    assert intrinsic_dimension(h, Box(4)).dimension == pytest.approx(2, abs=0.3)
+
+
+def test_a_factor_that_codes_leave_out_is_missed():
+    z, z_pos = pairs(Box(3), Normal(0.05))
+    mix = rotation(3)
+    x, x_pos = (np.c_[np.tanh(2 * part @ mix), part] for part in (z, z_pos))
+    nothing, told = missed(x, x_pos, np.exp(z), np.exp(z_pos))
+    assert nothing < 0.05
+    assert told > 0.95
+    something, told = missed(x, x_pos, z[:, :2], z_pos[:, :2])
+    assert something > 0.5
+    assert told < 0.8
+
+
+def test_noise_is_not_missed():
+    z, z_pos = pairs(Box(2), Normal(0.05))
+    rng = np.random.default_rng(0)
+    x, x_pos = (np.c_[part, rng.normal(size=part.shape)] for part in (z, z_pos))
+    nothing, told = missed(x, x_pos, z, z_pos)
+    assert nothing < 0.1
+    assert told == pytest.approx(0.5, abs=0.05)

@@ -1,0 +1,106 @@
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import identica
+from helpers.codes import pairs, rotation
+from identica import MLP, Box, ContrastiveICA, InputError, Laplace
+from identica.diagnosis.verdict import DISTRUST, PERMUTATION
+
+
+def small(shape, n):
+    return MLP(shape[0], n, hidden=(16, 16))
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    z, z_pos = pairs(Box(2), Laplace(0.05), 3000)
+    x, x_pos = (np.c_[part @ rotation(2), part[:, 0] ** 2] for part in (z, z_pos))
+    ica = ContrastiveICA(2, conditional="laplace", network=small, steps=300, batch=128)
+    return ica.fit(x, x_pos), z, x, x_pos
+
+
+def test_an_estimator_of_known_factors(fitted):
+    ica, z, x, x_pos = fitted
+    without, known = ica.diagnose(x, x_pos), ica.diagnose(x, x_pos, Z=z)
+    assert known.truth.mcc > 0.95
+    assert known.verdict == PERMUTATION
+    assert without.verdict == PERMUTATION
+    assert without.pairs == 600
+    assert without.restarts.linear.shape == (2, 2)
+    # the restarts are other fits, although the network would always begin with the same weights
+    assert known.restarts.linear[0, 1] < 1 - 1e-9
+    # and the same ones each time
+    assert np.array_equal(known.restarts.linear, without.restarts.linear)
+    assert known.positives.bend == without.positives.bend
+
+
+def test_an_estimator_of_unrelated_pairs(fitted):
+    _, _, x, x_pos = fitted
+    ica = ContrastiveICA(2, network=small, steps=30, batch=128)
+    unrelated = np.roll(x_pos, 7, axis=0)
+    assert ica.fit(x, unrelated).diagnose(x, unrelated).verdict == DISTRUST
+
+
+def test_sequences_and_samplers(monkeypatch):
+    monkeypatch.setattr("identica.estimator.fit.JUDGED", 500)
+    x = np.random.default_rng(0).normal(size=(300, 2)).cumsum(axis=0)
+    ica = ContrastiveICA(2, network=small, steps=5, batch=32).fit(x, lag=2)
+    found = ica.diagnose(x, restarts=3)
+    assert 50 <= found.pairs <= 70
+    assert found.restarts.linear.shape == (3, 3)
+    assert ica.diagnose(x, restarts=3).to_json() == found.to_json()
+
+    def draw(size, *, generator):
+        z = torch.randn(size, 2, generator=generator)
+        return z, z + 0.1 * torch.randn(size, 2, generator=generator)
+
+    drawn = ContrastiveICA(2, network=small, steps=5, batch=32).fit(draw)
+    assert drawn.diagnose(draw).pairs == 500
+    with pytest.raises(InputError, match="Z must not be given where X draws pairs"):
+        drawn.diagnose(draw, Z=x)
+
+
+def test_bad_input_to_the_estimator(fitted):
+    ica, z, x, x_pos = fitted
+    with pytest.raises(InputError, match="restarts must be a whole number of at least 2, got 1"):
+        ica.diagnose(x, x_pos, restarts=1)
+    with pytest.raises(InputError, match="Z must have a row for each of 3000 rows of X, got 7"):
+        ica.diagnose(x, x_pos, Z=z[:7])
+    with pytest.raises(InputError, match="X must hold at least 100 pairs to be judged, got 50"):
+        ica.diagnose(x[:50], x_pos[:50])
+    with pytest.raises(InputError, match="NaN"):
+        ica.diagnose(np.where(x > 0.5, np.nan, x), x_pos)
+    with pytest.raises(InputError, match="n_samples"):
+        ica.diagnose(x[:1], x_pos[:1])
+
+
+# what every part of the package stands on
+CORE = {
+    *("spaces", "families", "process", "encoders", "heads", "losses", "training", "recipes"),
+    *("metrics", "theory", "distributed", "checkpoints", "errors"),
+}
+
+
+def test_a_diagnosis_goes_through_at_most_ten_modules(fitted):
+    ica, _, x, x_pos = fitted
+    home, seen = Path(identica.__file__).parent, set()
+
+    def note(frame, event, argument):
+        code = frame.f_code
+        if event == "call" and code.co_filename.startswith(str(home)):
+            seen.add(Path(code.co_filename).relative_to(home).with_suffix("").parts)
+
+    ica.diagnose(x, x_pos)  # so that everything is imported
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        ica.diagnose(x, x_pos)
+    finally:
+        sys.setprofile(before)
+    beyond = {parts for parts in seen if parts[0] not in CORE and not parts[0].startswith("_")}
+    assert {("estimator", "fit"), ("diagnosis", "verdict")} <= beyond
+    assert len(beyond) <= 10, beyond
