@@ -63,9 +63,9 @@ def test_ctrl_c_exits_130(monkeypatch, capsys):
     def interrupted(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("identica.cli.demo.demo", interrupted)
+    monkeypatch.setattr("identica.studies.demo.demo", interrupted)
     assert main(["demo"]) == 130
-    assert "goes on from here" in capsys.readouterr().err
+    assert "resumes from here" in capsys.readouterr().err
 
 
 def test_sigterm_cleans_up_and_exits_143(monkeypatch, capsys):
@@ -80,7 +80,7 @@ def test_sigterm_cleans_up_and_exits_143(monkeypatch, capsys):
             cleaned.append(True)
 
     before = signal.getsignal(signal.SIGTERM)
-    monkeypatch.setattr("identica.cli.demo.demo", terminated)
+    monkeypatch.setattr("identica.studies.demo.demo", terminated)
     assert main(["demo"]) == 143
     assert len(capsys.readouterr().err.splitlines()) == 1
     assert cleaned
@@ -101,14 +101,14 @@ def test_no_signal_is_lost_in_a_callback(number, code, monkeypatch, capsys):
         time.sleep(60)
         return reference
 
-    monkeypatch.setattr("identica.cli.demo.demo", draw)
+    monkeypatch.setattr("identica.studies.demo.demo", draw)
     assert main(["demo"]) == code
-    assert capsys.readouterr().err == "identica: stopped; the same command goes on from here\n"
+    assert capsys.readouterr().err == "identica: stopped; the same command resumes from here\n"
 
 
 def test_signals_that_are_ignored_stay_so(monkeypatch):
     monkeypatch.setattr(
-        "identica.cli.demo.demo", lambda *_, **__: signal.raise_signal(signal.SIGINT)
+        "identica.studies.demo.demo", lambda *_, **__: signal.raise_signal(signal.SIGINT)
     )
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as for a script's `identica demo &`
     try:
@@ -125,7 +125,7 @@ def test_compiled_code_may_turn_ctrl_c_into_an_error_of_its_own(monkeypatch, cap
         except KeyboardInterrupt:
             raise ValueError("Invalid affine transformation matrix") from None
 
-    monkeypatch.setattr("identica.cli.demo.demo", draw)
+    monkeypatch.setattr("identica.studies.demo.demo", draw)
     assert main(["demo"]) == 130
     assert len(capsys.readouterr().err.splitlines()) == 1
 
@@ -143,7 +143,7 @@ def test_what_the_system_refuses_is_one_line_and_exit_2(error, message, monkeypa
     def refused(*args, **kwargs):
         raise error
 
-    monkeypatch.setattr("identica.cli.demo.demo", refused)
+    monkeypatch.setattr("identica.studies.demo.demo", refused)
     assert main(["demo"]) == 2
     assert capsys.readouterr() == ("", f"identica: {message}\n")
 

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from identica import Training
-from identica.cli import demo, main
+from identica.cli import main
+from identica.studies import demo
 
 
 @pytest.fixture

@@ -115,7 +115,7 @@ def shared(pid):
     ]
 
 
-STOPPED = "identica: stopped; the same command goes on from here"
+STOPPED = "identica: stopped; the same command resumes from here"
 
 
 @pytest.mark.parametrize("everybody", [True, False], ids=["the terminal", "the study"])

@@ -146,7 +146,7 @@ def test_a_slow_engine_draws_few_images_at_once_and_loses_few(
     words = ["build", "--n", 30, "--size", 2, "--out", tmp_path / "set", "--engine", "blender"]
     words += ["--packed"] if packed else []
     assert run(*words) == 130
-    assert "the same command goes on from here" in capsys.readouterr().err
+    assert "the same command resumes from here" in capsys.readouterr().err
     assert run(*words) == 0
     assert max(map(len, groups)) <= 4
     drawn = np.concatenate([z for z in groups if len(z)])

@@ -1,0 +1,29 @@
+"""Standard output and standard error of the commands."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import TextIO
+
+
+@contextmanager
+def flushed(stream: TextIO) -> Iterator[None]:
+    """Write what a stream still holds at the end of the block; raise if that is impossible."""
+    try:
+        yield
+    finally:
+        try:
+            stream.flush()
+        except OSError as error:
+            with suppress(OSError):  # or Python would try again at exit, and complain
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+            raise OSError(error.errno, error.strerror, stream.name.strip("<>")) from error
+
+
+def say(message: object) -> None:
+    """A line on stderr."""
+    with suppress(OSError), flushed(sys.stderr):  # if that fails, there is nobody left to tell
+        print("identica:", " ".join(str(message).splitlines()), file=sys.stderr)
