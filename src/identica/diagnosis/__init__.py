@@ -1,4 +1,4 @@
-"""Can the codes be trusted? What codes of unseen pairs, by several models, tell without the truth."""
+"""Can the codes be trusted? What codes of held-out pairs, by several models, show without the truth."""
 
 from __future__ import annotations
 

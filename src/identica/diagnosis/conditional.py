@@ -131,11 +131,11 @@ def nearest_family(shape: float) -> str:
 
 
 def generalized_normal(differences: Matrix, *, random_state: int = 0) -> GeneralizedNormalFit:
-    r"""The generalised normal distribution around 0 of highest likelihood, with bootstrap intervals.
+    """The generalised normal distribution around 0 of highest likelihood, with bootstrap intervals.
 
     For a given shape β the best scale is known, λ^β = β·mean |d|^β, which leaves
 
-    .. math:: \min_\beta \; \log 2λ_β + \log Γ(1 + 1/β) + 1/β
+        min_β  log 2λ_β + log Γ(1 + 1/β) + 1/β
 
     found on a grid and refined by a parabola.
 
@@ -277,11 +277,10 @@ def simulated(h: Matrix, space: Space, fit: Fits | float, *, random_state: int) 
 def position_dependence(
     h: Matrix, h_pos: Matrix, space: Space, fit: Fits | float, *, random_state: int = 0
 ) -> float:
-    r"""How much the spread of positives changes from place to place, as a standard deviation of its
+    """How much the spread of positives changes from place to place, as a standard deviation of its
     logarithm (0.1: by about a tenth).
 
-    .. math:: σ^2 = \frac{1}{4n} \operatorname{Var}_h
-        \bigl\| \bar M^{-1/2}\,\operatorname{Cov}(h̃ − h \mid h)\,\bar M^{-1/2} \bigr\|_F^2
+        σ² = E‖S(h) − E S‖_F² / 4n,  S(h) = M^{−1/2} Cov(h̃ − h | h) M^{−1/2},  M = E Cov(h̃ − h | h)
 
     beyond what walls or the curvature of a sphere make of a distribution that is the same everywhere,
     which is simulated. The covariance is a quadratic function of the place; two functions, each fitted

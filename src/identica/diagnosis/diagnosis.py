@@ -1,4 +1,4 @@
-"""Can the codes be trusted? What codes of unseen pairs, by several models, tell without the truth."""
+"""Can the codes be trusted? What codes of held-out pairs, by several models, show without the truth."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def codes_from(
 
     Args:
         h, h_pos: codes of the members of each pair, N×n.
-        conditional: the family whose similarity tells pairs from others.
+        conditional: the family whose similarity is the evidence.
         scaled: both codes as that similarity takes them, where that is not as they are.
         temperature: of the similarity; by default the one that suits best.
         seen: mean evidence for pairs of the training, in bits.
@@ -189,7 +189,7 @@ def diagnose(
     truth: Truth | None = None,
     random_state: int = 0,
 ) -> Diagnosis:
-    """Judge codes of the same pairs by several models, of which the first one is in question.
+    """Judge the codes that several models give the same pairs; the first model is the one in question.
 
     Args:
         codes: of at least two models, fitted from different starts, as from `codes_from`.

@@ -113,9 +113,9 @@ def _orthonormal(matrix: Matrix) -> Matrix:
 
 
 def intrinsic_dimension(h: Matrix, space: Space, *, random_state: int = 0) -> Intrinsic:
-    r"""Dimension of the set that codes lie on, from the two nearest neighbours of each:
+    """Dimension of the set that codes lie on, from the two nearest neighbours of each:
 
-    .. math:: d = N / \sum_i \log (r_{i2} / r_{i1})
+        d = N / Σ_i log(r_i2 / r_i1)
 
     (Facco et al., "Estimating the intrinsic dimension of datasets by a minimal neighborhood information",
     2017), relative to codes that fill their space: of the same columns each shuffled by
@@ -164,7 +164,7 @@ def _two_nearest(points: Matrix) -> float:
 def missed(
     x: Matrix, x_pos: Matrix, h: Matrix, h_pos: Matrix, *, random_state: int = 0
 ) -> tuple[float, float]:
-    """What the codes do not tell of the observations though pairs share it, and what they tell.
+    """What the codes leave out of the observations although pairs share it, and what they hold.
 
     Observations are whitened and regressed on the codes, not linearly, with one half of the pairs.
     In the other half, what is left of an observation is compared with what is left of its positive,
@@ -172,7 +172,7 @@ def missed(
     however roughly, is shared with that stranger as well; a factor that is missing from the codes is shared
     with the positive only. The first number is the share of variance that positives share and
     strangers do not, in the direction in which it is greatest. The second is the share of all variance
-    that the codes tell; what pairs do not share (noise) may well be left out.
+    that the codes explain; what pairs do not share (noise) may well be left out.
 
     Args:
         x, x_pos: observations, N×d.

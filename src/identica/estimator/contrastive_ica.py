@@ -41,7 +41,7 @@ Array = NDArray[Any]
 
 SCORED = 4096  # pairs by which a model is scored
 MOST = 1000  # codes, unless there are more columns
-SHORTEST = 400  # steps after which families can be told apart
+SHORTEST = 400  # steps after which families can be distinguished
 
 
 class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -51,12 +51,12 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
         min −E log[ e^{s(h(x), h(x̃))} / (e^{s(h(x), h(x̃))} + Σ_j e^{s(h(x), h(x_j))}) ]
 
-    where s is the log-density of `conditional`, the assumed law of a positive's factors. If the
+    where s is the log-density of `conditional`, the assumed distribution of a positive's factors. If the
     assumptions hold, the codes are the factors up to a simple map (Zimmermann et al., "Contrastive
     learning inverts the data generating process", ICML 2021).
 
     Args:
-        n_components: number of codes; by default that of the columns, or what `network` gives.
+        n_components: number of codes; by default the number of columns, or what `network` returns.
         space: where the codes live: "box", "sphere", "unbounded" or a `Space`; "auto" chooses.
         conditional: how positives vary: "normal", "laplace", "gennorm3", "vmf" (sphere only) or a
             `Family`, whose scale is learnt in any case; "auto" chooses. By default "vmf" on a
@@ -69,10 +69,10 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         steps, batch, lr, optimizer: of the training, see `Training`. By default 3,000 steps (4,000
             in a box) of 1,024 pairs with SOAP at 1e-2; for images 600 of 32 at 2e-3.
         device: where to train.
-        random_state: a seed, or a NumPy generator to draw one from; None for another one each time.
+        random_state: a seed, or a NumPy generator to draw one from; None for a different one each time.
         progress: show a progress bar on stderr.
-        folder: where to keep checkpoints, so that a killed `fit` goes on; none by default. Each fit has
-            a folder of its own in there, named by a hash of its parameters, its seed and all of its
+        folder: where to keep checkpoints, so that a killed `fit` resumes; none by default. Each fit has
+            its own folder in there, named by a hash of its parameters, its seed and all of its
             data, so that no fit ever finds the weights of another (cross-validation works too).
         tensorboard: write the history for TensorBoard as well, next to the checkpoints.
 
@@ -81,7 +81,7 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         temperature_: what similarities are divided by to be log-likelihoods.
         precision_: with `learn_precision`, λ_k of the similarity −Σ_k λ_k |a_k − b_k|^p.
         selection_: with "auto", the choice and the evidence for it.
-        training_, history_: how it was trained, and records of it.
+        training_, history_: the settings of the training, and its records.
         lag_: the lag of the pairs, None for pairs that were given.
         n_features_in_, feature_names_in_: as in scikit-learn.
 
@@ -236,8 +236,8 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     ) -> Diagnosis:
         """Say how far the codes can be trusted, and why.
 
-        The model is fitted anew to four fifths of the pairs, from random weights and other seeds, and
-        all are judged by the other fifth: print the result, or write it as a page with
+        The model is refitted to four fifths of the pairs, from other seeds, and all fits are judged on the
+        held-out fifth. Print the result, or write it as a page with
         `identica.diagnosis.page.write_diagnosis_page`.
 
         Args:
@@ -263,9 +263,9 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         )
 
     def _restart(self, sample: pairing.PairSampler, seed: int) -> fitting.Fit:
-        """The fitted model once more, from random weights."""
+        """Fit the same model again, from other random weights."""
         space, encoder = self.model_.space, self._start(sample, seed)()
-        if self.network is not None:  # one's own would begin where it began before
+        if self.network is not None:  # a given network would start from the same weights
             initialise(encoder, seed)
         return fitting.fit(
             sample,
@@ -316,7 +316,7 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     ) -> Path:
         """The folder of this fit and no other, with its configuration in config.json.
 
-        What cannot be told beforehand (pairs drawn by a function, weights of a network made by one) is
+        What is not known beforehand (pairs drawn by a function, weights of a network made by one) is
         compared with the checkpoint by `train`.
         """
         aside = ("device", "folder", "network", "progress", "random_state", "tensorboard")

@@ -85,7 +85,7 @@ def read(
 
 
 def fingerprint(path: Path) -> dict[str, Any]:
-    """What tells the content of a file from that of any other: its size and hash."""
+    """Size and hash of a file, which identify its content."""
     with reading(path, "a file"), path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256")
         return {"bytes": file.tell(), "sha256": digest.hexdigest()}

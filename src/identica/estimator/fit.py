@@ -134,7 +134,7 @@ def diagnose(
     labelled: Labelled | None = None,
     random_state: int = 0,
 ) -> Diagnosis:
-    """Judge a fitted model: fit it anew to four fifths of the pairs, and look at the others.
+    """Judge a fitted model: refit it to four fifths of the pairs, and judge all fits on the others.
 
     Args:
         fit: the model in question.

@@ -1,4 +1,4 @@
-"""Which space and which family fit the data: short fits of each, judged on pairs held out."""
+"""Which space and which family fit the data: short fits of each, judged on held-out pairs."""
 
 from __future__ import annotations
 
@@ -115,10 +115,10 @@ def select(
     folder: Path | None = None,
     progress: bool = False,
 ) -> Selection:
-    """Fit every candidate for a short while, and choose by evidence on pairs that none has seen.
+    """Fit every candidate briefly, and choose by the evidence of held-out pairs.
 
-    The evidence is how well a model, at its best temperature, tells true positives from others; it is
-    a probability of the same events whatever the space, so candidates can be compared by it. The
+    The evidence is how well a model, at its best temperature, distinguishes true positives from others.
+    It is a probability of the same events whatever the space, so candidates can be compared by it. The
     family is that of the best candidate. A space that holds others (R^n holds a box and a sphere) is
     never worse than they are, so the narrowest one that is nearly as good is chosen: a sphere, else a
     box if codes fill one evenly (those of the box or those of R^n), as the theory of the box has it,
