@@ -155,3 +155,11 @@ def test_shared_runs_are_listed_once(tmp_path):
         "row 1 contrastive seed 0",
         "row 2 contrastive seed 0",
     ]
+
+
+@pytest.mark.parametrize("content", [b"\xe9", b"[]", b'{"study": "another", "runs": []}'])
+def test_a_foreign_folder_is_left_as_it_is(content, tmp_path):
+    (tmp_path / "study.json").write_bytes(content)
+    with pytest.raises(InputError):
+        table.register(tmp_path, tiny.study(), {})
+    assert [path.name for path in tmp_path.iterdir()] == ["study.json"]

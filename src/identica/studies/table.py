@@ -34,18 +34,24 @@ class Entry(NamedTuple):
 
 def register(folder: Path, study: Study[Any], runs: Mapping[tuple[int, str, int], str]) -> None:
     """Note in study.json which run belongs to each (row, kind, seed); later ones replace earlier."""
+    _known(folder, study)  # it may raise: nothing is left behind
     make_folder("out", folder / RUNS)
     with claim(folder):
-        known = registered(folder) if (folder / MANIFEST).exists() else (study.name, {})
-        if known[0] != study.name:
-            raise InputError(
-                f"out must be a folder of its own: {folder} holds the study {known[0]}"
-            )
         entries = [
             {"row": row, "kind": kind, "seed": seed, "run": name}
-            for (row, kind, seed), name in sorted((known[1] | dict(runs)).items())
+            for (row, kind, seed), name in sorted((_known(folder, study) | dict(runs)).items())
         ]
         write_json(folder / MANIFEST, {"study": study.name, "runs": entries})
+
+
+def _known(folder: Path, study: Study[Any]) -> dict[tuple[int, str, int], str]:
+    """The runs of a study that a folder lists already; one that holds another study is refused."""
+    if not (folder / MANIFEST).exists():
+        return {}
+    name, runs = registered(folder)
+    if name != study.name:
+        raise InputError(f"out must be a folder of its own: {folder} holds the study {name}")
+    return runs
 
 
 def registered(folder: Path) -> tuple[str, dict[tuple[int, str, int], str]]:
