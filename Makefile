@@ -24,7 +24,7 @@ test: lint
 	$(BIN)/pytest -n 2
 
 # the arithmetic again, with other instructions than this machine's best: sums in another order
-NUMERICAL := spaces families mixing process encoders losses training theory metrics
+NUMERICAL := spaces families samplers mixing process heads encoders losses training theory metrics
 FILES := $(wildcard $(NUMERICAL:%=src/identica/%*) $(NUMERICAL:%=tests/test_%.py) $(NUMERICAL:%=tests/%))
 test-generic: install
 	cache=$$(mktemp -d) && trap 'rm -rf "$$cache"' EXIT && \
