@@ -53,7 +53,8 @@ def as_device(name: str, value: Any) -> torch.device:
 
 
 def alike(name: str, value: Tensor, other_name: str, other: Tensor) -> None:
-    """Raise unless two tensors broadcast."""
+    """Raise unless two tensors broadcast, on one device."""
+    same_device(name, value, other_name, other)
     try:
         torch.broadcast_shapes(value.shape, other.shape)
     except RuntimeError:
@@ -61,3 +62,11 @@ def alike(name: str, value: Tensor, other_name: str, other: Tensor) -> None:
             f"{name} must have the shape of {other_name}, {tuple(other.shape)}, or broadcast with it; "
             f"got {tuple(value.shape)}"
         ) from None
+
+
+def same_device(name: str, value: Tensor, other_name: str, other: Tensor) -> None:
+    """Raise unless two tensors are on one device."""
+    if value.device != other.device:
+        raise InputError(
+            f"{name} must be on the device of {other_name}, {other.device}, got {value.device}"
+        )

@@ -17,7 +17,7 @@ from torch import Tensor
 from identica import _rejection, _samplers
 from identica._bessel import log_mean_exp_cosine, log_mean_exp_gap, mean_cosine
 from identica._random import as_generator
-from identica._tensors import alike, floats, points
+from identica._tensors import alike, floats, points, same_device
 from identica._validate import count, instance, nonnegative, positive
 from identica.errors import InputError
 from identica.spaces import Box, Euclidean, Product, Space, Sphere
@@ -121,12 +121,11 @@ class Family(ABC):
 
 def _matrices(a: Tensor, b: Tensor) -> None:
     """Raise unless codes are A×n and B×n."""
-    if (
-        any(floats(n, x, meta=True).ndim != 2 for n, x in (("a", a), ("b", b)))
-        or a.shape[1] != b.shape[1]
-    ):
+    flat = all(floats(name, x, meta=True).ndim == 2 for name, x in (("a", a), ("b", b)))
+    if not flat or a.shape[1] != b.shape[1]:
         shapes = f"{tuple(a.shape)} and {tuple(b.shape)}"
         raise InputError(f"a and b must have shapes A×n and B×n, got {shapes}")
+    same_device("b", b, "a", a)
 
 
 def _power(difference: Tensor, p: float) -> Tensor:

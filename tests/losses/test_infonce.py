@@ -383,3 +383,11 @@ def test_codes_that_are_not_finite(loss, which, dtype, bad):
     with pytest.raises(InputError, match=f"{['h', 'h_pos'][which]} must be finite"):
         loss.eval()(*codes)
     loss.train()
+
+
+def test_codes_on_two_devices_are_named():
+    h = torch.zeros(4, 3)
+    with pytest.raises(InputError, match="h_pos must be on the device of h, cpu, got meta"):
+        InfoNCE(VonMisesFisher(1.0))(h, h.to("meta"))
+    with pytest.raises(InputError, match="b must be on the device of a"):
+        Laplace(1.0).pairwise(h, h.to("meta"))

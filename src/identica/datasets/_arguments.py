@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from identica._validate import as_matrix, count
+from identica._validate import as_array, as_matrix, count
 from identica.errors import InputError
 
 MOST = 100_000_000  # draws in one call: their factors alone take 4 GB
@@ -38,9 +38,9 @@ def whole_numbers(name: str, values: ArrayLike, shape: str, columns: int = 0) ->
         columns: Columns of the matrix; 0 for a vector.
     """
     try:
-        array = np.asarray(values)
-    except ValueError:  # rows of different lengths
-        raise InputError(f"{name} must be whole numbers of shape {shape}") from None
+        array = as_array(name, values)
+    except InputError as error:  # such as rows of different lengths
+        raise InputError(f"{name} must be whole numbers of shape {shape}: {error}") from None
     fits = array.shape[1:] == (columns,) if columns else array.ndim == 1
     if array.ndim == 0 or not fits or (array.size and array.dtype.kind not in "iu"):
         raise InputError(
@@ -55,12 +55,7 @@ def whole_numbers(name: str, values: ArrayLike, shape: str, columns: int = 0) ->
 def real_matrix(name: str, data: Any) -> NDArray[np.float64]:
     """N×d finite numbers, as `as_matrix` returns them; text, dates, complex numbers and objects are
     refused rather than converted."""
-    if hasattr(data, "detach"):  # a torch tensor, without importing torch
-        data = data.detach().cpu()
-    try:
-        array = np.asarray(data)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{name} must be numeric, N×d: {error}") from None
+    array = as_array(name, data)
     if array.dtype.kind not in "biuf":
         raise InputError(f"{name} must be numeric, N×d: got {array.dtype}")
     return as_matrix(name, array, rows=0)

@@ -222,7 +222,10 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         check_is_fitted(self, "model_")
         sample, _ = pairing.pairs_of(self, X, X_pos, lag, groups, reset=False)
         pairs = sample(SCORED, generator=as_generator(0, self.device))
-        return float(self._fit.log_likelihood(pairs).mean()) / math.log(2)
+        bits = float(self._fit.log_likelihood(pairs).mean()) / math.log(2)
+        if not math.isfinite(bits):
+            raise InputError("X must be in the range of the data that were fitted: codes overflow")
+        return bits
 
     def diagnose(
         self,

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from identica._tensors import floats
+from identica._tensors import floats, same_device
 from identica._validate import count, flag, members, positive
 from identica.distributed import gather
 from identica.errors import InputError
@@ -218,6 +218,7 @@ def check_codes(h: Tensor, h_pos: Tensor) -> None:
         raise InputError(
             f"h and h_pos must both have shape N×n, got {tuple(h.shape)} and {tuple(h_pos.shape)}"
         )
+    same_device("h_pos", h_pos, "h", h)
     if len(h) < 2:
         raise InputError(f"h must hold at least 2 codes: a batch of {len(h)} has no negatives")
 
