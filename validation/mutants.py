@@ -3,7 +3,8 @@
     python -m validation.mutants --count 60 --seed 1
 
 Each mutant changes one operator, comparison, constant, condition or sign of a module, in a copy of the tree,
-and runs the tests that mirror that module, then those of its room. Results go to results/mutants.json as they come.
+and runs the tests that mirror that module, then those of its room. Results go to results/mutants.json as they
+come.
 """
 
 from __future__ import annotations
