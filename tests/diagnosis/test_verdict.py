@@ -8,7 +8,7 @@ import pytest
 from identica import Joint, Laplace, Normal, VonMisesFisher
 from identica.diagnosis.conditional import GeneralizedNormalFit, Positives
 from identica.diagnosis.diagnosis import Restarts, Score
-from identica.diagnosis.verdict import _conditional, _restarts, _score
+from identica.diagnosis.verdict import Finding, _conditional, _restarts, _score, verdict
 
 
 def above(x):
@@ -117,3 +117,23 @@ def test_an_interval_holds_its_ends(shape, interval, conditional, expected):
     fit = GeneralizedNormalFit(shape, 1.0, interval, (0.9, 1.1), 100)
     found = Positives([fit], None, 0.0, 1.0, 0.0)
     assert _conditional(found, conditional).level == expected
+
+
+@pytest.mark.parametrize(
+    ("levels", "expected"),
+    [
+        (["fine", "fine"], "recovered up to permutation and scale"),
+        (["caution", "fine"], "recovered up to a linear map"),
+        (["fine", "caution"], "recovered up to permutation and scale"),
+        (["fine", "unsure"], "uncertain"),
+        (["unsure", "caution"], "uncertain"),
+        (["fine", "wrong"], "do not trust"),
+        (["unsure", "wrong"], "do not trust"),
+    ],
+)
+def test_the_gravest_finding_decides(levels, expected):
+    findings = [
+        Finding(check, level, "seen", "means")
+        for check, level in zip(["axes", "other"], levels, strict=True)
+    ]
+    assert verdict(findings, None) == expected

@@ -3,7 +3,8 @@ import pytest
 from identica import InputError, recipes
 from identica.runs.folder import plain
 from identica.studies import STUDIES, find, load
-from identica.studies.study import Finished, Ours, curves, numbers, read_metrics
+from identica.studies.published import Published
+from identica.studies.study import Finished, Ours, Target, curves, numbers, read_metrics
 
 
 @pytest.mark.parametrize(
@@ -150,3 +151,19 @@ def test_a_damaged_history_costs_its_curve_alone(line, tmp_path):
     assert read_metrics(tmp_path / "damaged", "step", "mcc") == []
     assert len(curves(found, "mcc", goal=None)) == 1
     assert curves(found[1:], "mcc", goal=None) == []
+
+
+@pytest.mark.parametrize(
+    ("std", "ours", "expected"),
+    [
+        (0.0, 0.9019, ("within", True)),  # a fifth of a point is always within
+        (0.0, 0.9021, ("above", True)),
+        (0.0, 0.8979, ("below", False)),
+        (0.03, 0.871, ("within", True)),
+        (0.03, 0.869, ("below", False)),
+        (None, 0.8981, ("within", True)),
+    ],
+)
+def test_within_is_the_published_deviation_or_a_fifth_of_a_point(std, ours, expected):
+    target = Target("contrastive", "r2", Published(0.9, std))
+    assert find("icml-table1").verdict(target, Ours(ours, 0.0, 5, 0.0)) == expected
