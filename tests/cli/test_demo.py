@@ -2,6 +2,7 @@ import json
 import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from identica import Training
@@ -57,3 +58,11 @@ def test_a_second_call_trains_nothing_again(small, tmp_path, monkeypatch, capsys
     assert (tmp_path / "result.json").read_text() == first
     assert main(["demo", "--out", str(tmp_path), "--seed", "1"]) == 2
     assert "holds another run" in capsys.readouterr().err
+
+
+def test_directions_are_compared_with_the_uniform_sphere(small, tmp_path, monkeypatch):
+    """Whatever radius was learnt."""
+    seen = []
+    monkeypatch.setattr("identica.theory.distance_from_uniform", lambda h, _: seen.append(h) or 0.0)
+    demo.demo(tmp_path, seed=0, progress=False)
+    assert np.linalg.norm(seen[0], axis=1) == pytest.approx(1)

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -158,6 +159,7 @@ def _write_report(
     from identica.report.pages import write_page
 
     z, codes = held_out.z.double().numpy(), _codes(model, held_out.x).double().numpy()
+    directions = codes / np.linalg.norm(codes, axis=1, keepdims=True)  # whatever the learnt radius
     fit = procrustes(z, codes)
     turned = (codes - codes.mean(0)) @ fit.rotation * fit.scale + z.mean(0)
     few = slice(0, 1500)
@@ -182,7 +184,7 @@ def _write_report(
         guaranteed=bool(found),
         guarantee=str(found),
         isometry=theory.isometry(z, codes),
-        uniformity=theory.distance_from_uniform(codes, model.space),
+        uniformity=theory.distance_from_uniform(directions, model.space),
         curve=plots.inline(
             plots.training_curve(
                 {name: history.records for name, history in histories.items()},
