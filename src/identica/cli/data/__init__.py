@@ -5,20 +5,19 @@ from __future__ import annotations
 import argparse
 from importlib import import_module
 
-# the modules that add the commands of each data set
+# the module that adds the commands of each data set, and what it is
 DATA_SETS = {
-    "3dident": "threedident",
-    "dsprites": "dsprites",
-    "kitti-masks": "kitti_masks",
-    "natural-sprites": "natural_sprites",
+    "3dident": ("threedident", "renderings of a teapot, with ten factors"),
+    "dsprites": ("dsprites", "a white shape, with five factors"),
+    "kitti-masks": ("kitti_masks", "masks of pedestrians in real videos"),
+    "natural-sprites": ("natural_sprites", "shapes that move as measured in videos"),
 }
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the data sets, each with its own commands."""
-    parser.description = (
-        f"Build, check or show a data set ({', '.join(DATA_SETS)}), under IDENTICA_DATA by default."
-    )
+    parser.description = "Build, check or show a data set, under IDENTICA_DATA by default."
     names = parser.add_subparsers(dest="name", required=True, metavar="NAME")
-    for name, module in DATA_SETS.items():
-        import_module(f"identica.cli.data.{module}").configure(names.add_parser(name, help=name))
+    for name, (module, summary) in DATA_SETS.items():
+        commands = names.add_parser(name, help=summary)
+        import_module(f"identica.cli.data.{module}").configure(commands)
