@@ -40,7 +40,7 @@ def float_type(name: str, value: Any) -> torch.dtype:
 
 
 def as_device(name: str, value: Any) -> torch.device:
-    """A device that is at hand."""
+    """A device that is available."""
     try:
         device = torch.device(value)
         torch.empty(0, device=device)

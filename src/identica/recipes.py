@@ -218,11 +218,11 @@ def for_process(marginal: Family, conditional: Family, space: Space, model: Fami
     return Recipe(Training(steps=6000), **options)  # linear maps are found soon, the axes late
 
 
-# --- observations of which nothing is known ---------------------------------------------------------
+# --- observations of an unknown process ------------------------------------------------------------
 
 
 def usual_training(shape: tuple[int, ...], space: Space) -> Training:
-    """How long and with what, for observations of a shape, unless told otherwise."""
+    """How long and with what, for observations of a shape, by default."""
     if len(shape) > 1:
         return Training(steps=600, batch=32, lr=2e-3, warmup=20, decay=0.4)
     return Training(steps=4000 if isinstance(space, Box) else 3000)

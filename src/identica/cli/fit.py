@@ -25,7 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Fit an encoder to pairs of observations and write their codes. Rows of one sequence are "
         "paired with later ones, unless positives are given. Then fit once more, from another start, and "
-        "say how far the codes can be trusted. A killed fit goes on when called again."
+        "say how far the codes can be trusted. A killed fit resumes when called again."
     )
     add = parser.add_argument
     add("data", type=Path, metavar="DATA", help="observations: .npy, .npz, .csv or .parquet")

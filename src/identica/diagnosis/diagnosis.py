@@ -43,7 +43,7 @@ class Codes(NamedTuple):
         h, h_pos: codes of the members of each pair, N×n.
         bits: evidence that each pair belongs together, N (see `identica.metrics.evidence`).
         control: the same for positives in a random order, at the temperature that suits them best.
-        seen: mean evidence for as many pairs of its training, if they are at hand.
+        seen: mean evidence for as many pairs of its training, if they are available.
     """
 
     h: Matrix

@@ -38,7 +38,7 @@ LEVELS = ("wrong", "unsure", "caution", "fine")
 # Thresholds, chosen on the processes of validation/diagnosis.py that are not held out.
 ENOUGH = 0.95  # R² or correlation from which factors count as recovered
 NOTHING = 0.02  # bits
-FORGOTTEN = 0.5  # share of the score on known pairs that is left on unseen ones: learnt by heart
+FORGOTTEN = 0.5  # share of the score on known pairs that is left on unseen ones: memorised
 FADED = 0.8  # … and partly so
 SAME_AXES = 0.95  # MCC between restarts, and with independent components
 # s.d. of the logarithm of the spread between places: wrong, unsure. In one dimension a bend of
@@ -164,7 +164,7 @@ def _memory(score: Score) -> Iterator[Finding]:
         "memory",
         "wrong" if forgotten else "unsure",
         seen,
-        "Pairs were learnt by heart." if forgotten else "Some of it was learnt by heart.",
+        "The pairs were memorised." if forgotten else "Some of it was memorised.",
         "more pairs, fewer steps, or a smaller network.",
     )
 

@@ -1,4 +1,4 @@
-"""Pairs from data at hand: two arrays row by row, or rows of sequences some steps apart."""
+"""Pairs from arrays: two arrays row by row, or rows of sequences some steps apart."""
 
 from __future__ import annotations
 

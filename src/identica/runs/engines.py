@@ -99,7 +99,7 @@ def _belong(study: int) -> None:
     """Make this worker depend on the process of the study, whatever it is at.
 
     Signals may reach every process of a terminal or of a batch job: the study alone deals with them.
-    When it is killed, its workers end too, and the next study goes on from their checkpoints.
+    When it is killed, its workers end too, and the next study resumes from their checkpoints.
     """
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)

@@ -1,6 +1,6 @@
 """A run is a folder named by its configuration: config.json says what it is, result.json what came of it.
 
-Finished runs are found and never run twice, killed ones go on, and two processes never work on the
+Finished runs are found and never run twice, killed ones resume, and two processes never work on the
 same one.
 """
 
@@ -145,7 +145,7 @@ def execute(
 
 
 def begun(folder: Path) -> bool:
-    """Whether a run, or a part of it, has a checkpoint to go on from."""
+    """Whether a run, or a part of it, has a checkpoint to resume from."""
     return (folder / CHECKPOINT).exists() or any((folder / PARTS).rglob(CHECKPOINT))
 
 

@@ -184,7 +184,7 @@ def follow(jobs: Sequence[Job], folder: Path) -> None:
 
 
 def _begins(yes: bool = False) -> bool:
-    """Whether the first process begins a run, or begins it anew: its own word, for all."""
+    """Whether the first process begins a run, or begins it again, as it announces to all."""
     from identica.distributed import from_first
 
     return from_first(lambda: yes)

@@ -217,7 +217,7 @@ METRICS = ("beta_vae", "factor_vae", "mig", "dci", "modularity", "sap")  # of di
 class SpriteRow:
     """A row: a method, the version of the data, and what was published of it, by score.
 
-    The version of dSprites is the law of its pairs, "UNI" or "LAP"; that of Natural Sprites is
+    The version of dSprites is the distribution of its pairs, "UNI" or "LAP"; that of Natural Sprites is
     "discrete" or "continuous". Contrastive rows have the α and p of L_AU(α, p).
     """
 

@@ -129,7 +129,7 @@ def reproduce(
 
 
 def default_folder(study: Study[Any]) -> Path:
-    """Where a study goes unless told otherwise."""
+    """The default folder of a study."""
     return Path(f"identica-{study.name}")
 
 
@@ -176,7 +176,7 @@ def listing(planned: list[Planned]) -> str:
 
 
 def report(folder: Path, study: Study[Any] | None = None, *, force: bool = False) -> str:
-    """Make table.json, table.md and report.html anew from the run folders; the table as text.
+    """Rebuild table.json, table.md and report.html from the run folders, and return the table as text.
 
     A table with more rows, scores or seeds than there are runs is replaced only with `force`.
     """

@@ -67,7 +67,7 @@ class Sprites(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class DSprites:
-    """dSprites with pairs of the law "UNI" or "LAP"; re-rendered, or from packed original images."""
+    """dSprites with pairs of the distribution "UNI" or "LAP"; re-rendered, or from packed original images."""
 
     law: str
     packed: NDArray[np.uint8] | None = None
@@ -90,7 +90,7 @@ def factors_of(row: SpriteRow) -> tuple[str, ...]:
 
 
 def load(row: SpriteRow, original: bool = False) -> Sprites:
-    """The data of a row. Natural Sprites move as KITTI Masks do, which have to be at hand."""
+    """The data of a row. Natural Sprites move as KITTI Masks do, which must be available."""
     if row.is_dsprites:
         return DSprites(row.version, dsprites.load() if original else None)
     masks = kitti_masks.load()

@@ -107,7 +107,7 @@ class ThreeDIdentTable(Study[ImageRow]):
 
     def words(self, row: ImageRow) -> str:
         if row.kind == "supervised":
-            return "The network is told the factors: an upper bound."
+            return "The network is trained on the true factors: an upper bound."
         if row.kind == "identity":
             return "A linear map of the pixels, shrunk to 16×16: what needs no network."
         if row.conditional is None:

@@ -93,7 +93,7 @@ FAST = Images(size=64, train=120_000, test=4096, samples=4)
 
 
 def paper_images() -> Images:
-    """As published: the original images where they are at hand, else as many rendered ones."""
+    """As published: the original images where they are available, else as many rendered ones."""
     if not all(original(part).is_dir() for part in ("train", "test")):
         return Images(size=224, train=250_000, test=25_000)
     n, n_test = (len(load_array(original(part) / LATENTS)) for part in ("train", "test"))
@@ -215,7 +215,7 @@ class ImageExperiment(Experiment):
         study: Path,
         say: Say,
     ) -> Stages:
-        """Several starts on narrower pairs, of which one continues; then wide pairs; then the head."""
+        """Several starts on narrower pairs, one of which continues; then wide pairs; then the head."""
         assert isinstance(model, ContrastiveModel)
         if not isinstance(model.encoder, SmallResNet):
             raise InputError(

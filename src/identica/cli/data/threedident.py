@@ -27,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     build = commands.add_parser(
         "build",
         help="draw a data set",
-        description="Draw images of random factors. A build that was interrupted goes on. Sets with a "
+        description="Draw images of random factors. An interrupted build resumes. Sets with a "
         "different --seed or a different --n share no image: one to train on, one to test on.",
     )
     build.add_argument("--n", type=int, required=True, metavar="N", help="number of images")
