@@ -1,10 +1,28 @@
 """Do the tests notice a wrong program? Small faults, one at a time, and the share that some test catches.
 
     python -m validation.mutants --count 60 --seed 1
+    python -m validation.mutants --seed 2 src/identica/metrics src/identica/spaces.py
 
-Each mutant changes one operator, comparison, constant, condition or sign of a module, in a copy of the tree,
-and runs the tests that mirror that module, then those of its room. Results go to results/mutants.json as they
-come.
+Each mutant changes one operator, comparison, constant, condition or sign of one module in a copy of the
+tree. It meets the test files one by one: the one that mirrors the module and the module's own doctests,
+then those that import the module, then those that import what imports it, the most specific first, as long
+as they need no more than `AFFORDED` seconds together. Every file first runs without the mutant, which gives
+its time limit. Results go to results/mutants.json as they come.
+
+A mutant is *caught* if a test file fails that passes without it. It *timed out* if a file exceeds its limit
+and, run again at once without the mutant, takes less than half of it; otherwise the machine was too slow,
+and the mutant is *undecided*. Neither counts as caught.
+
+Left alone is what changes no number, message or file, whatever its value:
+
+- annotations, and what is below `if TYPE_CHECKING`;
+- the sizes in `SIZES`, which say how much is done at once, kept or waited for, and arguments named `timeout`
+  or `maxsize`. How they are used is mutated;
+- what runs on a GPU only (the body of an `if` that asks for CUDA), for want of a machine that could tell;
+- an `if` that is negated already by changing its comparison or its `not`: the same mutant twice.
+
+Without paths, the modules in `MUTATED` are: those between assumptions and figures. Pages and pictures are
+judged by eye; data sets, baselines and commands can be named as paths.
 """
 
 from __future__ import annotations
@@ -15,22 +33,35 @@ import json
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).parent.parent
 HOME = ROOT / "src" / "identica"
 RESULTS = ROOT / "results" / "mutants.json"
-SECONDS = 240  # a mutant whose tests hang counts as caught
+AFFORDED = 90  # seconds of tests for one mutant, without it
+FAILED = 1e9  # seconds of tests that fail without a mutant
 
-# what users' figures depend on; renderers, pages and pictures are judged by eye
 MUTATED = """
-    _validate _io _samplers spaces families mixing process heads encoders theory recipes checkpoints
+    _bessel _io _powers _random _rejection _samplers _serialize _tensors _validate
+    spaces families mixing process heads encoders theory recipes checkpoints
     distributed losses training metrics estimator diagnosis runs
     studies/experiment studies/study studies/table studies/runner studies/synthetic
 """
+SIZES = {
+    *("BLOCK", "AT_ONCE", "_CODES_AT_ONCE", "SUMS"),  # done at once
+    *("PARTS", "SLICE"),  # given to one thread
+    *("TICK", "PATIENCE"),  # waited
+    *("timeout", "maxsize"),
+}
 SWAPS: dict[type[ast.AST], type[ast.AST]] = {
     ast.Add: ast.Sub,
     ast.Sub: ast.Add,
@@ -53,121 +84,269 @@ SWAPS: dict[type[ast.AST], type[ast.AST]] = {
 }
 
 
-def sources() -> list[Path]:
-    """The modules that are mutated."""
+# what is changed
+
+
+def sources(paths: list[Path]) -> list[Path]:
+    """The modules that are mutated: those given, or else `MUTATED`."""
     found: list[Path] = []
-    for name in MUTATED.split():
-        path = HOME / name
+    for path in paths or [HOME / name for name in MUTATED.split()]:
         found += sorted(path.rglob("*.py")) if path.is_dir() else [path.with_suffix(".py")]
-    return [path for path in found if path.name not in ("__init__.py", "_kernels.py", "page.py")]
+    return [path for path in found if path.name not in ("__init__.py", "page.py")]
+
+
+def left_alone(tree: ast.AST) -> set[ast.AST]:
+    """Nodes that no result depends on; see the top of this file."""
+    parts: list[ast.AST | None] = []
+    for node in ast.walk(tree):
+        match node:
+            case ast.arg(annotation=annotation) | ast.AnnAssign(annotation=annotation):
+                parts.append(annotation)
+            case ast.FunctionDef(returns=returns):
+                parts.append(returns)
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if name in SIZES:
+                parts.append(value)
+            case ast.keyword(arg=str(name), value=value) if name in SIZES:
+                parts.append(value)
+            case ast.If(test=ast.Name(id="TYPE_CHECKING")):
+                parts.append(node)
+            case ast.If(test=test) if "cuda" in ast.unparse(test):
+                parts += node.body
+    return {inner for part in parts if part is not None for inner in ast.walk(part)}
 
 
 def sites(tree: ast.AST) -> list[tuple[ast.AST, str]]:
-    """Where a module can be changed, and how; types and texts are left alone."""
-    skipped: set[ast.AST] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.Raise, ast.JoinedStr, ast.arguments)):  # words, and annotations
-            skipped.update(ast.walk(node))
-        if isinstance(node, ast.AnnAssign):
-            skipped.update(ast.walk(node.annotation))
-        if isinstance(node, ast.FunctionDef) and node.returns is not None:
-            skipped.update(ast.walk(node.returns))
+    """Where a module can be changed, and how."""
+    alone = left_alone(tree)
     found: list[tuple[ast.AST, str]] = []
     for node in ast.walk(tree):
-        if node in skipped:
+        if node in alone:
             continue
-        if isinstance(node, (ast.BinOp, ast.BoolOp)) and type(node.op) in SWAPS:
-            found.append((node, "operator"))
-        elif isinstance(node, ast.Compare) and type(node.ops[0]) in SWAPS:
-            found.append((node, "comparison"))
-        elif isinstance(node, ast.Constant) and type(node.value) in (int, float):
-            found.append((node, "constant"))
-        elif isinstance(node, (ast.If, ast.IfExp)):
-            found.append((node, "condition"))
-        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.Not)):
-            found.append((node, "sign"))
+        match node:
+            case ast.BinOp() | ast.BoolOp() if type(node.op) in SWAPS:
+                found.append((node, "operator"))
+            case ast.Compare() if type(node.ops[0]) in SWAPS:
+                found.append((node, "comparison"))
+            case ast.Constant() if type(node.value) in (int, float):
+                found.append((node, "constant"))
+            case ast.If(test=test) | ast.IfExp(test=test):
+                if not isinstance(test, ast.Compare | ast.UnaryOp):
+                    found.append((node, "condition"))
+            case ast.UnaryOp(op=ast.USub() | ast.Not()):
+                found.append((node, "sign"))
     return found
 
 
-def mutate(node: ast.AST, kind: str) -> None:
+def mutate(node: ast.AST) -> None:
     """Change one place."""
-    match node, kind:
-        case (ast.BinOp() | ast.BoolOp(), _):
+    match node:
+        case ast.BinOp() | ast.BoolOp():
             node.op = SWAPS[type(node.op)]()  # type: ignore[assignment]
-        case (ast.Compare(), _):
+        case ast.Compare():
             node.ops[0] = SWAPS[type(node.ops[0])]()  # type: ignore[assignment]
-        case (ast.Constant(value=value), _):
-            assert isinstance(value, (int, float))
-            node.value = value + 1 if isinstance(value, int) else 2 * value + 0.1
-        case (ast.If() | ast.IfExp(), _):
+        case ast.Constant(value=int(value)):
+            node.value = value + 1
+        case ast.Constant(value=float(value)):
+            node.value = 2 * value + 0.1
+        case ast.If() | ast.IfExp():
             node.test = ast.UnaryOp(ast.Not(), node.test)
-        case (ast.UnaryOp(), _):
-            node.op = ast.UAdd() if isinstance(node.op, ast.USub) else node.op
-            if isinstance(node.op, ast.Not):
-                node.operand = ast.UnaryOp(ast.Not(), node.operand)
+        case ast.UnaryOp(op=ast.USub()):
+            node.op = ast.UAdd()
+        case ast.UnaryOp(op=ast.Not()):
+            node.operand = ast.UnaryOp(ast.Not(), node.operand)
 
 
-def tests_of(module: Path) -> list[list[str]]:
-    """The tests that mirror a module, with its doctests; and those of its room, if these notice nothing."""
+# which tests
+
+
+@cache
+def imported(path: Path) -> frozenset[Path]:
+    """Files of the package and of the tests' helpers that a file imports, where names are defined."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        match node:
+            case ast.Import():
+                names |= {alias.name for alias in node.names}
+            case ast.ImportFrom(module=str(module)):
+                names |= {f"{module}.{alias.name}" for alias in node.names}
+            case ast.Attribute() if (name := ast.unparse(node)).startswith("identica."):
+                names.add(name)
+    return frozenset(found for name in names if (found := _file(name)) not in (None, path))
+
+
+def _file(name: str) -> Path | None:
+    """Where `package.module.object` is defined."""
+    parts = name.split(".")
+    if parts[0] not in ("identica", "helpers"):
+        return None
+    path = (HOME.parent if parts[0] == "identica" else ROOT / "tests").joinpath(*parts)
+    if path.with_suffix(".py").exists():
+        return path.with_suffix(".py")
+    if path.is_dir():
+        return path / "__init__.py"
+    package = path.parent / "__init__.py"
+    if not package.exists():
+        return _file(".".join(parts[:-1]))
+    for node in ast.walk(ast.parse(package.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and parts[-1] in [alias.name for alias in node.names]:
+            return _file(f"{node.module}.{parts[-1]}")
+    return package
+
+
+@cache
+def importers(path: Path) -> list[Path]:
+    """Files that import a file."""
+    everything = [*HOME.rglob("*.py"), *(ROOT / "tests").rglob("*.py")]
+    return [other for other in sorted(everything) if path in imported(other)]
+
+
+def tests_of(module: Path) -> list[Path]:
+    """Files with tests that may notice a change of a module, the likeliest first."""
     *rooms, name = module.relative_to(HOME).with_suffix("").parts
-    folder = Path("tests", *rooms)
-    own = [str(folder / f"test_{name.strip('_')}.py")] if rooms or name else []
-    own = [test for test in own if (ROOT / test).exists()]
-    first = [*own, str(module.relative_to(ROOT))]
-    return [first, [str(folder)]] if rooms else [first]
+    mirror = ROOT.joinpath("tests", *rooms, f"test_{name.strip('_')}.py")
+    near = importers(module)
+    far = [other for path in near for other in importers(path)]
+
+    def specific_first(found: list[Path]) -> list[Path]:
+        tests = {path for path in found if path.name.startswith("test_")}
+        return sorted(tests, key=lambda path: (mirror.parent != path.parent, len(imported(path))))
+
+    first = [mirror] if mirror.exists() else []
+    return list(dict.fromkeys([*first, module, *specific_first(near), *specific_first(far)]))
 
 
-def caught(copy: Path, tests: list[str]) -> bool:
-    """Whether any of the tests fails; those that collect nothing do not."""
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider"]
-    env = {**os.environ, "PYTHONPATH": str(copy / "src"), "OMP_NUM_THREADS": "1"}
-    try:
-        run = subprocess.run(
-            [*command, *tests], cwd=copy, env=env, capture_output=True, timeout=SECONDS
-        )
-    except subprocess.TimeoutExpired:
-        return True
-    return run.returncode not in (0, 5)
+# what they say
+
+
+class Copy(NamedTuple):
+    """A copy of the tree in which one module at a time is changed."""
+
+    root: Path
+    seconds: dict[Path, float]  # of test files, without a mutant
+
+    def place(self, path: Path) -> Path:
+        return self.root / path.relative_to(ROOT)
+
+    def run(self, test: Path, limit: float, compiled: bool) -> tuple[int | None, float]:
+        """Exit code of a test file (None: not done within the limit), and seconds."""
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider"]
+        env = {**os.environ, "PYTHONPATH": str(self.root / "src"), "OMP_NUM_THREADS": "1"}
+        start = time.monotonic()
+        with tempfile.TemporaryDirectory() as kernels:
+            if compiled:  # numba's files on disk do not know of changes in other modules
+                env["NUMBA_CACHE_DIR"] = kernels
+            process = subprocess.Popen(
+                [*command, str(self.place(test))],
+                cwd=self.root,
+                env=env,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+            try:
+                code: int | None = process.wait(limit)
+            except subprocess.TimeoutExpired:
+                code = None
+                os.killpg(process.pid, signal.SIGKILL)  # with its workers
+                process.wait()
+        return code, time.monotonic() - start
+
+    def passing(self, test: Path) -> float:
+        """Seconds a file takes without a mutant, or `FAILED`."""
+        if test not in self.seconds:
+            code, seconds = self.run(test, 4 * AFFORDED, compiled=False)
+            if code == 1:
+                print(f"{test.relative_to(ROOT)} fails without mutants", file=sys.stderr)
+            self.seconds[test] = seconds if code in (0, 5) else FAILED  # 5: there are no tests
+        return self.seconds[test]
+
+
+def verdict(copy: Copy, module: Path, mutant: str) -> tuple[str, str | None]:
+    """Whether the tests notice a mutant, and which file does."""
+    place = copy.place(module)
+    before, times = place.read_text(encoding="utf-8"), place.stat()
+    compiled = any(word in before for word in ("numba", "_compiled"))
+
+    def original() -> None:
+        place.write_text(before, encoding="utf-8")
+        os.utime(place, ns=(times.st_atime_ns, times.st_mtime_ns))  # compiled files stay valid
+
+    spent, undecided = 0.0, None
+    for test in tests_of(module):
+        seconds = copy.passing(test)
+        if seconds == FAILED or (spent and spent + seconds > AFFORDED):
+            continue
+        spent += seconds
+        place.write_text(mutant, encoding="utf-8")
+        limit = 5 * seconds + (240 if compiled else 60)
+        code, _ = copy.run(test, limit, compiled)
+        original()
+        name = str(test.relative_to(ROOT))
+        if code not in (0, 5, None):
+            return "caught", name
+        if code is None:
+            again, seconds = copy.run(test, limit, compiled)
+            if again in (0, 5) and seconds < limit / 2:
+                return "timed out", name
+            undecided = name
+    return ("undecided", undecided) if undecided else ("survived", None)
+
+
+def mutants(paths: list[Path], count: int, seed: int) -> Iterator[tuple[Path, int, str, str]]:
+    """Random mutants: module, line, kind of change, and the new text of the module."""
+    every = [
+        (path, index)
+        for path in sources(paths)
+        for index in range(len(sites(ast.parse(path.read_text(encoding="utf-8")))))
+    ]
+    for path, index in random.Random(seed).sample(every, min(count, len(every))):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        node, kind = sites(tree)[index]
+        mutate(node)
+        text = ast.unparse(ast.fix_missing_locations(tree))
+        yield path, getattr(node, "lineno", 0), kind, text
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("paths", nargs="*", type=lambda path: Path(path).resolve())
     parser.add_argument("--count", type=int, default=60)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    rng = random.Random(options.seed)
-    every = [
-        (path, index)
-        for path in sources()
-        for index in range(len(sites(ast.parse(path.read_text(encoding="utf-8")))))
-    ]
     records: list[dict[str, object]] = []
-    for path, index in rng.sample(every, options.count):
-        text = path.read_text(encoding="utf-8")
-        tree = ast.parse(text)
-        node, kind = sites(tree)[index]
-        line = getattr(node, "lineno", 0)
-        mutate(node, kind)
-        with tempfile.TemporaryDirectory() as home:
-            copy = Path(home) / "copy"
-            ignored = shutil.ignore_patterns(".git", ".venv", "__pycache__", "site", "*.html")
-            shutil.copytree(ROOT, copy, ignore=ignored)
-            place = copy / path.relative_to(ROOT)
-            place.write_text(ast.unparse(ast.fix_missing_locations(tree)), encoding="utf-8")
-            found = any(caught(copy, tests) for tests in tests_of(path))
-        records.append(
-            {
-                "module": str(path.relative_to(ROOT)),
-                "line": line,
-                "kind": kind,
-                "source": text.splitlines()[line - 1].strip(),
-                "caught": found,
-            }
-        )
-        number = sum(bool(record["caught"]) for record in records)
-        print(f"{number} of {len(records)} caught: {records[-1]}", file=sys.stderr, flush=True)
-        RESULTS.write_text(json.dumps(records, indent=1, ensure_ascii=False) + "\n")
-    print(f"{sum(bool(record['caught']) for record in records)} of {len(records)} mutants caught")
+    totals: Counter[str] = Counter()
+    with tempfile.TemporaryDirectory() as home:
+        copy = Copy(Path(home) / "copy", {})
+        ignored = shutil.ignore_patterns(".git", ".venv", "__pycache__", "site", "*.html")
+        shutil.copytree(ROOT, copy.root, ignore=ignored)
+        for path in HOME.rglob(
+            "*.py"
+        ):  # mutants have no comments: neither has what they compare with
+            copy.place(path).write_text(ast.unparse(ast.parse(path.read_text(encoding="utf-8"))))
+        for path, line, kind, text in mutants(options.paths, options.count, options.seed):
+            found, test = verdict(copy, path, text)
+            totals[found] += 1
+            before = ast.unparse(ast.parse(path.read_text(encoding="utf-8"))).splitlines()
+            changes = [
+                (old.strip(), new.strip())
+                for old, new in zip(before, text.splitlines(), strict=False)
+                if old != new
+            ]
+            records.append(
+                {
+                    "module": str(path.relative_to(ROOT)),
+                    "line": line,
+                    "kind": kind,
+                    "source": changes[0][0] if changes else "",
+                    "mutant": changes[0][1] if changes else "",
+                    "verdict": found,
+                    "test": test,
+                }
+            )
+            print(f"{dict(totals)}: {records[-1]}", file=sys.stderr, flush=True)
+            result = {"seed": options.seed, "totals": totals, "mutants": records}
+            RESULTS.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
+    print(", ".join(f"{number} {found}" for found, number in totals.most_common()))
     return 0
 
 
