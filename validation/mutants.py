@@ -5,13 +5,12 @@
 
 Each mutant changes one operator, comparison, constant, condition or sign of one module in a copy of the
 tree. It meets the test files one by one: the one that mirrors the module and the module's own doctests,
-then those that import the module, then those that import what imports it, the most specific first, as long
-as they need no more than `AFFORDED` seconds together. Every file first runs without the mutant, which gives
-its time limit. Results go to results/mutants.json as they come.
+those that import the module, then those that import what imports it, the most specific first, until a test
+fails or `AFFORDED` seconds are over. Results go to results/mutants.json as they come.
 
-A mutant is *caught* if a test file fails that passes without it. It *timed out* if a file exceeds its limit
-and, run again at once without the mutant, takes less than half of it; otherwise the machine was too slow,
-and the mutant is *undecided*. Neither counts as caught.
+A mutant is *caught* if a test file fails with it and passes without it. It *timed out* if a file takes more
+than `SLOWEST` seconds with it and, run again at once, less than a third of that without it; otherwise the
+machine was too slow, and the mutant is *undecided*. Neither counts as caught.
 
 Left alone is what changes no number, message or file, whatever its value:
 
@@ -47,8 +46,9 @@ from typing import NamedTuple
 ROOT = Path(__file__).parent.parent
 HOME = ROOT / "src" / "identica"
 RESULTS = ROOT / "results" / "mutants.json"
-AFFORDED = 90  # seconds of tests for one mutant, without it
-FAILED = 1e9  # seconds of tests that fail without a mutant
+AFFORDED = 40  # seconds of tests after which no further file is tried
+SLOWEST = 180  # seconds of one file
+PASSED = (0, 5)  # exit codes of pytest; 5: there are no tests
 
 MUTATED = """
     _bessel _io _powers _random _rejection _samplers _serialize _tensors _validate
@@ -143,7 +143,7 @@ def mutate(node: ast.AST) -> None:
         case ast.BinOp() | ast.BoolOp():
             node.op = SWAPS[type(node.op)]()  # type: ignore[assignment]
         case ast.Compare():
-            node.ops[0] = SWAPS[type(node.ops[0])]()  # type: ignore[assignment]
+            node.ops[0] = SWAPS[type(node.ops[0])]()  # type: ignore[call-overload]
         case ast.Constant(value=int(value)):
             node.value = value + 1
         case ast.Constant(value=float(value)):
@@ -209,7 +209,8 @@ def tests_of(module: Path) -> list[Path]:
 
     def specific_first(found: list[Path]) -> list[Path]:
         tests = {path for path in found if path.name.startswith("test_")}
-        return sorted(tests, key=lambda path: (mirror.parent != path.parent, len(imported(path))))
+        room = mirror.parent
+        return sorted(tests, key=lambda path: (path.parent != room, len(imported(path)), path))
 
     first = [mirror] if mirror.exists() else []
     return list(dict.fromkeys([*first, module, *specific_first(near), *specific_first(far)]))
@@ -222,7 +223,12 @@ class Copy(NamedTuple):
     """A copy of the tree in which one module at a time is changed."""
 
     root: Path
-    seconds: dict[Path, float]  # of test files, without a mutant
+    passing: dict[Path, bool]  # test files without a mutant, as far as known
+
+    @property
+    def told(self) -> Path:
+        """What pytest printed last."""
+        return self.root.with_name("told.txt")
 
     def place(self, path: Path) -> Path:
         return self.root / path.relative_to(ROOT)
@@ -232,15 +238,16 @@ class Copy(NamedTuple):
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider"]
         env = {**os.environ, "PYTHONPATH": str(self.root / "src"), "OMP_NUM_THREADS": "1"}
         start = time.monotonic()
-        with tempfile.TemporaryDirectory() as kernels:
+        with tempfile.TemporaryDirectory() as kernels, self.told.open("wb") as told:
             if compiled:  # numba's files on disk do not know of changes in other modules
                 env["NUMBA_CACHE_DIR"] = kernels
             process = subprocess.Popen(
                 [*command, str(self.place(test))],
                 cwd=self.root,
                 env=env,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
+                stdin=subprocess.DEVNULL,
+                stdout=told,
+                stderr=told,
                 start_new_session=True,
             )
             try:
@@ -251,14 +258,14 @@ class Copy(NamedTuple):
                 process.wait()
         return code, time.monotonic() - start
 
-    def passing(self, test: Path) -> float:
-        """Seconds a file takes without a mutant, or `FAILED`."""
-        if test not in self.seconds:
-            code, seconds = self.run(test, 4 * AFFORDED, compiled=False)
-            if code == 1:
+    def passes(self, test: Path) -> bool:
+        """Whether a file passes without a mutant; seen once, when it first fails with one."""
+        if test not in self.passing:
+            self.passing[test] = self.run(test, SLOWEST, compiled=False)[0] in PASSED
+            if not self.passing[test]:
+                print(self.told.read_text(encoding="utf-8"), file=sys.stderr)
                 print(f"{test.relative_to(ROOT)} fails without mutants", file=sys.stderr)
-            self.seconds[test] = seconds if code in (0, 5) else FAILED  # 5: there are no tests
-        return self.seconds[test]
+        return self.passing[test]
 
 
 def verdict(copy: Copy, module: Path, mutant: str) -> tuple[str, str | None]:
@@ -266,29 +273,23 @@ def verdict(copy: Copy, module: Path, mutant: str) -> tuple[str, str | None]:
     place = copy.place(module)
     before, times = place.read_text(encoding="utf-8"), place.stat()
     compiled = any(word in before for word in ("numba", "_compiled"))
-
-    def original() -> None:
-        place.write_text(before, encoding="utf-8")
-        os.utime(place, ns=(times.st_atime_ns, times.st_mtime_ns))  # compiled files stay valid
-
     spent, undecided = 0.0, None
     for test in tests_of(module):
-        seconds = copy.passing(test)
-        if seconds == FAILED or (spent and spent + seconds > AFFORDED):
-            continue
-        spent += seconds
-        place.write_text(mutant, encoding="utf-8")
-        limit = 5 * seconds + (240 if compiled else 60)
-        code, _ = copy.run(test, limit, compiled)
-        original()
+        if spent > AFFORDED:
+            break
         name = str(test.relative_to(ROOT))
-        if code not in (0, 5, None):
-            return "caught", name
+        place.write_text(mutant, encoding="utf-8")
+        code, seconds = copy.run(test, SLOWEST, compiled)
+        place.write_text(before, encoding="utf-8")
+        os.utime(place, ns=(times.st_atime_ns, times.st_mtime_ns))  # compiled files stay valid
+        spent += seconds
         if code is None:
-            again, seconds = copy.run(test, limit, compiled)
-            if again in (0, 5) and seconds < limit / 2:
+            code, seconds = copy.run(test, SLOWEST, compiled)
+            if code in PASSED and 3 * seconds < SLOWEST:
                 return "timed out", name
             undecided = name
+        elif code not in PASSED and copy.passes(test):
+            return "caught", name
     return ("undecided", undecided) if undecided else ("survived", None)
 
 
@@ -317,7 +318,7 @@ def main() -> int:
     totals: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as home:
         copy = Copy(Path(home) / "copy", {})
-        ignored = shutil.ignore_patterns(".git", ".venv", "__pycache__", "site", "*.html")
+        ignored = shutil.ignore_patterns(".git", ".venv", "__pycache__", "site")
         shutil.copytree(ROOT, copy.root, ignore=ignored)
         for path in HOME.rglob(
             "*.py"

@@ -1,0 +1,150 @@
+"""Recipes: those of the paper, those of the finished runs, and what holds for every assumption."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from identica import (
+    Box,
+    Euclidean,
+    GeneralizedNormal,
+    Joint,
+    Laplace,
+    Normal,
+    Product,
+    Sphere,
+    Training,
+    Uniform,
+    VonMisesFisher,
+    recipes,
+)
+from identica.datasets import dsprites
+from identica.studies import STUDIES, find
+from identica.studies.table import registered
+
+RESULTS = Path(__file__).parents[1] / "results"
+PUBLISHED = {"lr": 1e-4, "optimizer": "adam", "warmup": 0, "decay": 0}
+
+
+@pytest.fixture
+def no_data(tmp_path, monkeypatch):
+    """Runs were made without the original images, which are part of a configuration."""
+    monkeypatch.setenv("IDENTICA_DATA", str(tmp_path))
+    assert not dsprites.is_at_hand()
+
+
+@pytest.mark.parametrize("name", list(STUDIES))
+def test_every_finished_run_has_the_name_that_its_configuration_gives(name, no_data):
+    """Finished runs are found by their names: today's configurations still give those in results/."""
+    study = find(name)
+    rows = {row.row: row for row in study.rows}
+    registered_as, runs = registered(RESULTS / name)
+    assert registered_as == name
+    for (row, kind, seed), run in runs.items():
+        assert study.experiment(rows[row], kind, seed, "fast").name == run, (row, kind, seed)
+    # every figure of the table has its runs
+    table = json.loads((RESULTS / name / "table.json").read_text(encoding="utf-8"))
+    figures = {(record["row"], record["kind"]): record["ours"]["seeds"] for record in table}
+    assert figures
+    for (row, kind), seeds in figures.items():
+        assert len([use for use in runs if use[:2] == (row, kind)]) >= seeds
+
+
+@pytest.mark.parametrize(
+    ("recipe", "steps", "batch", "network"),
+    [
+        (recipes.PAPER, 300_000, 6144, (100, 500, 500, 500, 500, 100)),
+        (recipes.PAPER_SUPERVISED, 100_000, 6144, (100, 500, 500, 500, 500, 100)),
+        (recipes.PAPER_IMAGES, 300_000, 32, "conv"),  # 64 images
+        (recipes.PAPER_THREEDIDENT, 30_000, 512, "resnet18"),
+    ],
+)
+def test_the_recipes_of_the_papers(recipe, steps, batch, network):
+    found = recipe.training
+    assert (found.steps, found.batch, recipe.network) == (steps, batch, network)
+    assert {name: getattr(found, name) for name in PUBLISHED} == PUBLISHED
+    assert recipe.self_negative
+    assert (recipe.tau, recipe.positives, recipe.bound) == (1.0, 1, 1.0)
+    # a run of weeks loses minutes when it is killed
+    assert found.checkpoint_every <= found.steps / 500
+
+
+@pytest.mark.parametrize("space", [Box(3), Euclidean(3), Sphere(3, radius=0.5), Sphere(3)])
+@pytest.mark.parametrize("family", [Laplace(0.05), Normal(0.3), GeneralizedNormal(3.0, 7.0)])
+def test_training_starts_from_unit_precision_or_ten_on_a_sphere(space, family):
+    """In units of the radius: the similarity of codes one radius apart, over the temperature."""
+    radius = getattr(space, "radius", 1.0)
+    unit = family.precision * radius**family.p
+    for learnt in (False, True):
+        found = recipes.recipe(space, family, Training(), learn_precision=learnt)
+        start = 10 if isinstance(space, Sphere) and not learnt else 1
+        assert unit / found.tau == pytest.approx(start)
+
+
+def test_the_concentration_on_a_sphere_starts_at_ten_too():
+    found = recipes.recipe(Sphere(3, radius=2.0), VonMisesFisher(5.0), Training())
+    assert 5.0 * 2.0**2 / found.tau == pytest.approx(10)
+    assert (found.symmetric, found.self_negative, found.learn_tau) == (True, False, True)
+    normal = recipes.recipe(Sphere(3), Normal(0.1), Training(), learn_precision=True)
+    assert (normal.symmetric, normal.learn_tau) == (True, False)
+    assert not recipes.recipe(Sphere(3), Laplace(0.1), Training()).symmetric
+    parts = Joint((VonMisesFisher(5.0), 3), (Laplace(0.1), 2))
+    joint = recipes.recipe(Product(Sphere(3), Box(2)), parts, Training())
+    assert (joint.learn_tau, joint.bound, joint.tau) == (True, None, 1.0)
+
+
+@pytest.mark.parametrize("space", [Box(3), Euclidean(3)])
+@pytest.mark.parametrize("family", [Laplace(0.05), Normal(0.05), GeneralizedNormal(3.0, 0.05)])
+def test_unknown_processes_are_treated_like_known_ones(space, family):
+    """The walls start at the same place, and the self-pair weighs the same."""
+    known = recipes.for_process(Uniform(), family, space, family)
+    found = recipes.recipe(space, family, Training())
+    assert found.effective_negatives == known.effective_negatives
+    if isinstance(space, Box):
+        assert found.bound == known.bound
+    for batch, weighed in ((512, found.effective_negatives), (511, None)):
+        small = recipes.recipe(space, family, Training(batch=batch))
+        assert small.effective_negatives == weighed
+
+
+@pytest.mark.parametrize("steps", [500, 4000])
+def test_a_learnt_side_grows_at_most_e_to_the_fourth(steps):
+    """If every step is as long as the learning rate allows; warming up takes a little away."""
+    training = Training(steps=steps, warmup=0)
+    rate = recipes.recipe(Box(2), Laplace(0.1), training).bound_lr
+    assert sum(rate * training.lr_factor(step) for step in range(steps)) == pytest.approx(
+        4, rel=1e-2
+    )
+
+
+def test_heads_follow_the_recipe():
+    far = 100 * torch.tensor([[-1.0, 1.0]])
+    training = Training(steps=1000)
+    for bound, side in ((3.0, 3.0), (None, 2.0)):
+        head = recipes.Recipe(training, bound=bound, bound_lr=0.1).head(Box(2, low=-1.0, high=1.0))
+        assert head(far).detach() == pytest.approx(torch.tensor([[-1.0, side - 1]]), rel=1e-6)
+        assert (head.learnable, head.lr) == ((True, 0.1) if bound else (False, None))
+    for radius in (None, 2.0):
+        head = recipes.Recipe(training, radius=radius).head(Sphere(2))
+        assert float(head(far).detach().norm()) == pytest.approx(radius or 1.0)
+        assert head.learnable is (radius is not None)
+    assert recipes.Recipe(training, soften=True).head(Sphere(2)).soften == 500  # the first half
+    assert torch.equal(recipes.Recipe(training).head(Euclidean(2))(far), far)
+
+
+@pytest.mark.parametrize(("options", "rising"), [({}, 7), ({"warm": 0.4}, 4)])
+def test_the_temperature_rises_geometrically_in_the_first_part_of_the_training(options, rising):
+    loss = recipes.Recipe(Training(steps=10), tau_start=0.1).loss(Normal(1.0), **options)
+    codes = torch.randn(4, 2, generator=torch.Generator().manual_seed(0))
+    for step in range(10):
+        loss(codes, codes + 0.1)
+        assert loss.tau == pytest.approx(0.1 ** max(0, 1 - step / rising))
+
+
+def test_presets_are_known_by_name():
+    fast, paper, own = recipes.SUPERVISED, recipes.PAPER, recipes.DEMO
+    assert recipes.pick("fast", fast=fast, paper=paper) is fast
+    assert recipes.pick("paper", fast=fast, paper=paper) is paper
+    assert recipes.pick(own, fast=fast, paper=paper) is own
