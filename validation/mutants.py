@@ -15,8 +15,8 @@ machine was too slow, and the mutant is *undecided*. Neither counts as caught.
 Left alone is what changes no number, message or file, whatever its value:
 
 - annotations, and what is below `if TYPE_CHECKING`;
-- the sizes in `SIZES`, which say how much is done at once, kept or waited for, and arguments named `timeout`
-  or `maxsize`. How they are used is mutated;
+- the sizes and times in `SIZES`, which say how much is done at once or kept and how long to wait, and those
+  of `sleep`. How they are used is mutated;
 - what runs on a GPU only (the body of an `if` that asks for CUDA), for want of a machine that could tell;
 - an `if` that is negated already by changing its comparison or its `not`: the same mutant twice.
 
@@ -59,8 +59,8 @@ MUTATED = """
 SIZES = {
     *("BLOCK", "AT_ONCE", "_CODES_AT_ONCE", "SUMS"),  # done at once
     *("PARTS", "SLICE"),  # given to one thread
-    *("TICK", "PATIENCE"),  # waited
-    *("timeout", "maxsize"),
+    *("TICK", "LOOK", "SAY", "PATIENCE", "timeout"),  # waited
+    "maxsize",
 }
 SWAPS: dict[type[ast.AST], type[ast.AST]] = {
     ast.Add: ast.Sub,
@@ -104,10 +104,13 @@ def left_alone(tree: ast.AST) -> set[ast.AST]:
                 parts.append(annotation)
             case ast.FunctionDef(returns=returns):
                 parts.append(returns)
-            case ast.Assign(targets=[ast.Name(id=name)], value=value) if name in SIZES:
-                parts.append(value)
+            case ast.Assign(targets=[target], value=value):
+                if SIZES.issuperset(ast.unparse(target).strip("()").split(", ")):
+                    parts.append(value)
             case ast.keyword(arg=str(name), value=value) if name in SIZES:
                 parts.append(value)
+            case ast.Call(func=ast.Attribute(attr="sleep")):
+                parts += node.args
             case ast.If(test=ast.Name(id="TYPE_CHECKING")):
                 parts.append(node)
             case ast.If(test=test) if "cuda" in ast.unparse(test):

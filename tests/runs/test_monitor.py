@@ -1,12 +1,13 @@
 import io
 import json
+from os import terminal_size
 
 import pytest
 
 from helpers.counting import Count, study
 from identica._io import locked
 from identica.runs.folder import note
-from identica.runs.monitor import Watch
+from identica.runs.monitor import Seen, Watch, duration
 
 
 class Terminal(io.StringIO):
@@ -99,3 +100,72 @@ def test_time_left_counts_what_each_kind_takes(tmp_path, jobs, monkeypatch):
         watch.look()
     # 60 s for half of a run; half of it and two more are left, one at a time
     assert "about 5 min left" in stream.getvalue()
+
+
+def test_time_left_is_for_what_is_left_of_each_kind_at_its_own_pace(tmp_path):
+    """A run seen from the middle on counts from there; other kinds go at the slowest pace known."""
+    kinds = {"contrastive": study([Count(1, steps=10)]), "supervised": study([Count(2, steps=30)])}
+    jobs = [table.experiment(table.rows[0], kind, 0, "fast") for kind, table in kinds.items()]
+    watch = Watch("counting", jobs, labels(jobs), 0, tmp_path, io.StringIO())
+    assert watch._seconds_left(1) is None
+    watch.seen[jobs[0].name] = Seen(first=100.0, last=108.0, before=0.2, done=0.6)
+    # 4 of 10 pairs took 8 s, and 4 are left; the other 30 take 2 s each, too
+    assert watch._seconds_left(1) == pytest.approx(8 + 60)
+    assert watch._seconds_left(2) == pytest.approx(34)
+    watch.seen[jobs[1].name] = Seen(first=100.0, last=103.0, before=0.0, done=0.1)
+    assert watch._seconds_left(1) == pytest.approx(8 + 27)
+
+
+def test_a_run_is_told_as_starting_until_its_steps_are_known(tmp_path, jobs, monkeypatch):
+    monkeypatch.setattr(
+        "identica.runs.monitor.shutil.get_terminal_size", lambda: terminal_size((20, 5))
+    )
+    stream = Terminal()
+    watch = Watch("counting", jobs, labels(jobs), 0, tmp_path, stream)
+    with locked(tmp_path / ".session-1"):
+        tell(tmp_path, jobs[0], ".session-1", 0)
+        told = json.loads((tmp_path / jobs[0].name / "progress.json").read_text())
+        (tmp_path / jobs[0].name / "progress.json").write_text(json.dumps(told | {"steps": 0}))
+        watch.look()
+        # a column of the terminal stays free
+        assert stream.getvalue().splitlines() == ["counting: 0 of 3 ru", "  row 1 starting"]
+        tell(tmp_path, jobs[0], ".session-1", 10)  # not done before its result is there
+        watch.look(plainly=True)
+    last = stream.getvalue().splitlines()[-1]
+    assert "counting: 0 of 3 runs done" in last
+    assert last.endswith("; row 1 100 % (step 10 of 10)")
+
+
+def test_runs_that_are_done_when_they_are_first_seen_took_no_time(tmp_path, jobs, monkeypatch):
+    now = 100.0
+    monkeypatch.setattr("identica.runs.monitor.time.monotonic", lambda: now)
+    stream = io.StringIO()
+    watch = Watch("counting", jobs, labels(jobs), 0, tmp_path, stream)
+    for job in jobs[:2]:
+        (tmp_path / job.name).mkdir()
+        (tmp_path / job.name / "result.json").write_text("{}")
+    watch.look(plainly=True)
+    assert stream.getvalue() == "counting: 2 of 3 runs done\n"
+    now = 129.9  # half a minute between two plain lines
+    watch.look()
+    assert len(stream.getvalue().splitlines()) == 1
+    now = 130.1
+    watch.look()
+    assert len(stream.getvalue().splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        *(
+            (0.4, "0 s"),
+            (89.4, "89 s"),
+            (90, "2 min"),
+            (89 * 60, "89 min"),
+            (90 * 60, "1 h 30 min"),
+        ),
+        (7300, "2 h 2 min"),
+    ],
+)
+def test_durations_in_words(seconds, words):
+    assert duration(seconds) == words
