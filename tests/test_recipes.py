@@ -1,6 +1,7 @@
 """Recipes: those of the paper, those of the finished runs, and what holds for every assumption."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,49 @@ def test_the_recipes_of_the_papers(recipe, steps, batch, network):
     assert (recipe.tau, recipe.positives, recipe.bound) == (1.0, 1, 1.0)
     # a run of weeks loses minutes when it is killed
     assert found.checkpoint_every <= found.steps / 500
+
+
+@pytest.mark.parametrize(
+    ("study", "kind", "name"),
+    [
+        ("icml-table1", "supervised", "supervised-49c89ba36b0c"),
+        ("icml-table1", "contrastive", "contrastive-bbed836bfe38"),
+        ("icml-table2", "contrastive", "contrastive-d47829f5c1a1"),
+        ("icml-table4", "contrastive", "contrastive-545730d1e8a3"),
+        ("workshop-table2", "ada-gvae", "ada-gvae-4cf9e6e8026b"),
+        ("workshop-table5", "beta-vae", "beta-vae-a586c4cb5015"),
+        ("theorem1", "contrastive", "theorem1-65dc45b7be38"),
+    ],
+)
+def test_runs_with_the_settings_of_the_papers_keep_their_names(study, kind, name, no_data):
+    """They take weeks: another name would mean another run."""
+    found = find(study)
+    assert found.experiment(found.rows[0], kind, 0, "paper").name == name
+
+
+def test_the_recipe_of_a_finished_run_is_read_from_its_configuration():
+    configs = [
+        json.loads(path.read_text(encoding="utf-8"))
+        for path in (RESULTS / "icml-table4" / "runs").glob("*/config.json")
+    ]
+    found = {config["kind"]: recipes.from_config(config) for config in configs}
+    assert found["supervised"] == recipes.THREEDIDENT_SUPERVISED
+    walking, wanted = found["contrastive"].walking, recipes.THREEDIDENT.walking
+    assert [training.lr for training in walking.on_images()] == [
+        training.lr for training in wanted.on_images()
+    ]
+    assert recipes.from_config({"hidden": [3, 4], "anneal": [0.9, 10]}) == recipes.Recipe(
+        Training(), network=(3, 4), alpha_start=0.9
+    )
+
+
+def test_observations_of_an_unknown_process_are_trained_on_like_known_ones():
+    images = recipes.usual_training((1, 64, 64), Box(3))
+    assert replace(images, score_every=recipes.MASKS.training.score_every) == recipes.MASKS.training
+    rows = recipes.usual_training((10,), Box(3))
+    assert rows == recipes.for_process(Uniform(), Laplace(0.1), Box(3), Laplace(0.1)).training
+    for space in (Sphere(3), Euclidean(3)):
+        assert recipes.usual_training((10,), space) == Training()
 
 
 @pytest.mark.parametrize("space", [Box(3), Euclidean(3), Sphere(3, radius=0.5), Sphere(3)])

@@ -120,10 +120,12 @@ def test_flags_lists_functions_and_paths(tmp_path):
     assert check.members("m", "ab", "a list") == []
     assert check.as_path("p", str(tmp_path)) == check.as_path("p", tmp_path) == tmp_path
     check.function("f", len)
+    check.instance("s", "text", str, "a text")
     for call, told in (
         (lambda: check.flag("f", 1), "f must be True or False, got 1"),
         (lambda: check.members("m", 3, "a list"), "m must be a list, got 3"),
         (lambda: check.function("f", 3), "f must be a function, got 3"),
+        (lambda: check.instance("s", 3, str, "a text"), "s must be a text, got 3"),
         (lambda: check.as_path("p", 3), "p must be a path, got 3"),
     ):
         with pytest.raises(InputError, match=told):

@@ -8,7 +8,7 @@ tree. It meets the test files one by one: the one that mirrors the module and th
 those that import the module, then those that import what imports it, the most specific first, until a test
 fails or `AFFORDED` seconds are over. Results go to results/mutants.json as they come.
 
-A mutant is *caught* if a test file fails with it and passes without it. It *timed out* if a file takes more
+A mutant is *caught* if a test fails with it and passes without it. It *timed out* if a file takes more
 than `SLOWEST` seconds with it and, run again at once, less than a third of that without it; otherwise the
 machine was too slow, and the mutant is *undecided*. Neither counts as caught.
 
@@ -33,21 +33,23 @@ import os
 import random
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
+from importlib import import_module
+from multiprocessing import get_context
 from pathlib import Path
-from typing import NamedTuple
+from typing import cast
 
 ROOT = Path(__file__).parent.parent
 HOME = ROOT / "src" / "identica"
 RESULTS = ROOT / "results" / "mutants.json"
 AFFORDED = 40  # seconds of tests after which no further file is tried
 SLOWEST = 180  # seconds of one file
+FORK = get_context("fork")
 PASSED = (0, 5)  # exit codes of pytest; 5: there are no tests
 
 MUTATED = """
@@ -222,77 +224,100 @@ def tests_of(module: Path) -> list[Path]:
 # what they say
 
 
-class Copy(NamedTuple):
+class Copy:
     """A copy of the tree in which one module at a time is changed."""
 
-    root: Path
-    passing: dict[Path, bool]  # test files without a mutant, as far as known
-
-    @property
-    def told(self) -> Path:
-        """What pytest printed last."""
-        return self.root.with_name("told.txt")
+    def __init__(self, home: Path) -> None:
+        self.root, self.told, self.failed = (home / name for name in ("copy", "told", "failed"))
+        self.passing: dict[str, bool] = {}  # tests without a mutant, as far as known
+        ignored = shutil.ignore_patterns(".git", ".venv", "__pycache__", "site")
+        shutil.copytree(ROOT, self.root, ignore=ignored)
+        for path in HOME.rglob("*.py"):  # mutants lose their comments: so does the original
+            text = ast.unparse(ast.parse(path.read_text(encoding="utf-8")))
+            self.place(path).write_text(text, encoding="utf-8")
 
     def place(self, path: Path) -> Path:
         return self.root / path.relative_to(ROOT)
 
-    def run(self, test: Path, limit: float, compiled: bool) -> tuple[int | None, float]:
-        """Exit code of a test file (None: not done within the limit), and seconds."""
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider"]
-        env = {**os.environ, "PYTHONPATH": str(self.root / "src"), "OMP_NUM_THREADS": "1"}
+    def run(self, test: str, kernels: Path | None) -> tuple[int | None, str, float]:
+        """Run tests: exit code (None: too slow), the test that failed, and seconds."""
         start = time.monotonic()
-        with tempfile.TemporaryDirectory() as kernels, self.told.open("wb") as told:
-            if compiled:  # numba's files on disk do not know of changes in other modules
-                env["NUMBA_CACHE_DIR"] = kernels
-            process = subprocess.Popen(
-                [*command, str(self.place(test))],
-                cwd=self.root,
-                env=env,
-                stdin=subprocess.DEVNULL,
-                stdout=told,
-                stderr=told,
-                start_new_session=True,
-            )
-            try:
-                code: int | None = process.wait(limit)
-            except subprocess.TimeoutExpired:
-                code = None
-                os.killpg(process.pid, signal.SIGKILL)  # with its workers
-                process.wait()
-        return code, time.monotonic() - start
+        self.failed.write_text(test, encoding="utf-8")
+        process = FORK.Process(target=_pytest, args=(self, test, kernels))
+        process.start()
+        process.join(SLOWEST)
+        code = process.exitcode
+        if code is None:
+            os.killpg(cast(int, process.pid), signal.SIGKILL)  # with its workers
+            process.join()
+        return code, self.failed.read_text(encoding="utf-8"), time.monotonic() - start
 
-    def passes(self, test: Path) -> bool:
-        """Whether a file passes without a mutant; seen once, when it first fails with one."""
+    def passes(self, test: str) -> bool:
+        """Whether a test passes without a mutant; asked when it first fails with one."""
         if test not in self.passing:
-            self.passing[test] = self.run(test, SLOWEST, compiled=False)[0] in PASSED
+            self.passing[test] = self.run(test, None)[0] in PASSED
             if not self.passing[test]:
                 print(self.told.read_text(encoding="utf-8"), file=sys.stderr)
-                print(f"{test.relative_to(ROOT)} fails without mutants", file=sys.stderr)
+                print(f"{test} fails without mutants", file=sys.stderr)
         return self.passing[test]
 
 
+def preload() -> None:
+    """Import what most tests do, so that they start in a moment. Not numba: it would keep its folder."""
+    os.environ |= {"OMP_NUM_THREADS": "1"}
+    for name in ("mpmath", "pandas", "pytest", "scipy.stats", "sklearn.linear_model", "torch"):
+        import_module(name)
+
+
+def _pytest(copy: Copy, test: str, kernels: Path | None) -> None:
+    """In a process of its own: run tests in a copy of the tree."""
+    import pytest
+
+    class First:
+        def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+            if report.failed:
+                copy.failed.write_text(report.nodeid, encoding="utf-8")
+
+    os.setsid()
+    os.chdir(copy.root)
+    source = str(copy.root / "src")
+    sys.path[:] = [source, *(path for path in sys.path if not path.startswith(str(ROOT)))]
+    os.environ["PYTHONPATH"] = source
+    if kernels:
+        os.environ["NUMBA_CACHE_DIR"] = str(kernels)
+    with open(os.devnull, "rb") as nothing, copy.told.open("wb") as told:
+        for number, file in enumerate((nothing, told, told)):
+            os.dup2(file.fileno(), number)
+    options = ["-x", "-q", "-n", "0", "-p", "no:cacheprovider", "-p", "no:faulthandler"]
+    os._exit(int(pytest.main([*options, test], plugins=[First()])))
+
+
 def verdict(copy: Copy, module: Path, mutant: str) -> tuple[str, str | None]:
-    """Whether the tests notice a mutant, and which file does."""
+    """Whether the tests notice a mutant, and which one does."""
     place = copy.place(module)
     before, times = place.read_text(encoding="utf-8"), place.stat()
+    # numba's files on disk do not know of changes in other modules
     compiled = any(word in before for word in ("numba", "_compiled"))
     spent, undecided = 0.0, None
-    for test in tests_of(module):
+    for path in tests_of(module):
         if spent > AFFORDED:
             break
-        name = str(test.relative_to(ROOT))
-        place.write_text(mutant, encoding="utf-8")
-        code, seconds = copy.run(test, SLOWEST, compiled)
-        place.write_text(before, encoding="utf-8")
-        os.utime(place, ns=(times.st_atime_ns, times.st_mtime_ns))  # compiled files stay valid
+        test = str(path.relative_to(ROOT))
+        with tempfile.TemporaryDirectory() as home:
+            kernels = Path(home) if compiled else None
+            place.write_text(mutant, encoding="utf-8")
+            code, failed, seconds = copy.run(test, kernels)
+            place.write_text(before, encoding="utf-8")
+            os.utime(place, ns=(times.st_atime_ns, times.st_mtime_ns))  # compiled files stay valid
         spent += seconds
         if code is None:
-            code, seconds = copy.run(test, SLOWEST, compiled)
+            with tempfile.TemporaryDirectory() as home:
+                code, _, seconds = copy.run(test, Path(home) if compiled else None)
             if code in PASSED and 3 * seconds < SLOWEST:
-                return "timed out", name
-            undecided = name
-        elif code not in PASSED and copy.passes(test):
-            return "caught", name
+                return "timed out", test
+            undecided = test
+        elif code not in PASSED and copy.passes(failed):
+            return "caught", failed
     return ("undecided", undecided) if undecided else ("survived", None)
 
 
@@ -319,14 +344,9 @@ def main() -> int:
     options = parser.parse_args()
     records: list[dict[str, object]] = []
     totals: Counter[str] = Counter()
+    preload()
     with tempfile.TemporaryDirectory() as home:
-        copy = Copy(Path(home) / "copy", {})
-        ignored = shutil.ignore_patterns(".git", ".venv", "__pycache__", "site")
-        shutil.copytree(ROOT, copy.root, ignore=ignored)
-        for path in HOME.rglob(
-            "*.py"
-        ):  # mutants have no comments: neither has what they compare with
-            copy.place(path).write_text(ast.unparse(ast.parse(path.read_text(encoding="utf-8"))))
+        copy = Copy(Path(home))
         for path, line, kind, text in mutants(options.paths, options.count, options.seed):
             found, test = verdict(copy, path, text)
             totals[found] += 1

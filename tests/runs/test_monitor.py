@@ -146,6 +146,9 @@ def test_runs_that_are_done_when_they_are_first_seen_took_no_time(tmp_path, jobs
         (tmp_path / job.name / "result.json").write_text("{}")
     watch.look(plainly=True)
     assert stream.getvalue() == "counting: 2 of 3 runs done\n"
+    # nor do they tell the pace: that of the third is 4 of its 10 pairs in 8 s, with 4 to go
+    watch.seen[jobs[2].name] = Seen(first=100.0, last=108.0, before=0.2, done=0.6)
+    assert watch._seconds_left(1) == pytest.approx(8)
     now = 129.9  # half a minute between two plain lines
     watch.look()
     assert len(stream.getvalue().splitlines()) == 1

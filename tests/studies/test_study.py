@@ -4,7 +4,15 @@ from identica import InputError, recipes
 from identica.runs.folder import plain
 from identica.studies import STUDIES, find, load
 from identica.studies.published import Published
-from identica.studies.study import Finished, Ours, Target, curves, numbers, read_metrics
+from identica.studies.study import (
+    Finished,
+    Ours,
+    Target,
+    check_seeds,
+    curves,
+    numbers,
+    read_metrics,
+)
 
 
 @pytest.mark.parametrize(
@@ -13,6 +21,24 @@ from identica.studies.study import Finished, Ours, Target, curves, numbers, read
 )
 def test_numbers_as_typed(text, found):
     assert numbers("rows", text) == found
+
+
+def test_numbers_as_typed_are_ten_thousand_at_most():
+    assert numbers("rows", "90000-99999") == list(range(90_000, 100_000))
+    with pytest.raises(InputError, match=r"ranges that rise \(to 10,000 at most\), got '0-10000'"):
+        numbers("rows", "1,0-10000")
+
+
+def test_seeds_are_taken_once_and_there_is_at_least_one():
+    assert check_seeds([3, 1, 3]) == [3, 1]
+    with pytest.raises(InputError, match="seeds must name at least one seed"):
+        check_seeds([])
+
+
+def test_figures_are_shown_in_percent():
+    study = find("icml-table1")
+    assert [study.show(value) for value in (0.5, 0.99861)] == ["50.00", "99.86"]
+    assert study.spread(Ours(0.5, 0.25, 5, 0.125)) == 0.25
 
 
 @pytest.mark.parametrize(
