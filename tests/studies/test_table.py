@@ -1,4 +1,5 @@
 import json
+import statistics
 
 import pytest
 
@@ -9,7 +10,9 @@ from helpers.fakes import fake
 from identica import InputError
 from identica._io import write_json
 from identica.studies import report, reproduce, table
+from identica.studies.published import Published
 from identica.studies.runner import listing, plan
+from identica.studies.study import Ours, Target
 from identica.studies.synthetic import SyntheticTable
 from identica.studies.theorem1 import ROWS, Theorem1
 
@@ -163,3 +166,86 @@ def test_a_foreign_folder_is_left_as_it_is(content, tmp_path):
     with pytest.raises(InputError):
         table.register(tmp_path, tiny.study(), {})
     assert [path.name for path in tmp_path.iterdir()] == ["study.json"]
+
+
+@pytest.mark.parametrize("values", [[0.25], [0.25, 1.0], [0.25, 0.5, 0.0, 1.0]])
+def test_seeds_come_down_to_a_mean_or_a_median_with_its_spread(values):
+    results = [{"scores": {"r2": value}} for value in values]
+    n, mean, middle = len(values), statistics.fmean(values), statistics.median(values)
+    spread = statistics.stdev(values) if n > 1 else 0.0
+    assert table.pooled(results, "r2") == pytest.approx((mean, spread, n, spread / n**0.5))
+    deviation = statistics.fmean(abs(value - middle) for value in values)
+    found = table.pooled(results, "r2", "median")
+    assert found == pytest.approx((middle, deviation, n, spread / n**0.5))
+    # the error of a mean of independent figures, where each has its own
+    known = [result | {"errors": {"r2": 0.1 * k}} for k, result in enumerate(results, 1)]
+    error = sum((0.1 * k) ** 2 for k in range(1, n + 1)) ** 0.5 / n
+    assert table.pooled(known, "r2").error == pytest.approx(error)
+    known[0] = results[0]
+    assert table.pooled(known, "r2").error == pytest.approx(spread / n**0.5)
+
+
+def test_figures_in_words():
+    study = counting([Count(1)])
+    assert table.ours(study, Ours(0.5, 0.25, 1, 0.0)) == "50.00 (1)"
+    assert table.ours(study, Ours(0.5, 0.25, 2, 0.0)) == "50.00 ± 25.00 (2)"
+    (target,) = study.targets(study.rows[0])
+    assert table.published(study, target) == "50.00 ± 10.00"
+    alone = Target("contrastive", "r2", Published(0.5, None))
+    assert table.published(study, alone) == "50.00"
+    assert table.published(study, Target("contrastive", "r2", None)) == "–"
+
+
+def test_what_a_table_has_more_of_is_told_and_kept(tmp_path):
+    study = counting([Count(row) for row in range(1, 7)])
+    report(fake(tmp_path, study, seeds=(0, 1)), study)
+    known = table.recorded(tmp_path, study)
+    whole = table.collect(tmp_path, study)
+    assert table.more(known, whole) == ""
+    assert known == {
+        (e.row.row, "contrastive", "r2"): (e.ours, pytest.approx(e.seconds)) for e in whole
+    }
+    for path in sorted((tmp_path / "runs").glob("*/result.json"))[:9]:
+        path.unlink()
+    left = table.collect(tmp_path, study)
+    runs = {entry.row.row: len(entry.runs) for entry in left}
+    fewer = [f"row {n} contrastive r2 (2 seeds, {runs.get(n, 0)} here)" for n in range(1, 7)]
+    fewer = [words for words in fewer if "2 here" not in words]
+    rest = f" and {len(fewer) - 3} more" if len(fewer) > 3 else ""
+    assert table.more(known, left) == ", ".join(fewer[:3]) + rest
+    kept = table.collect(tmp_path, study, known)
+    assert [(e.row.row, e.ours) for e in kept] == [(e.row.row, e.ours) for e in whole]
+    assert {e.row.row: len(e.runs) for e in kept if e.runs} == runs
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 4, 5])
+def test_three_scores_are_named_and_the_others_counted(number):
+    known = {(row, "contrastive", "r2"): (Ours(0.5, 0.1, 2, 0.0), 1.0) for row in range(number)}
+    words = table.more(known, [])
+    assert words.count("2 seeds, 0 here") == min(number, 3)
+    assert ("more" in words) == (number > 3)
+    assert number <= 3 or words.endswith(f" and {number - 3} more")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        *("{}", "[3]", '[{"row": 1, "kind": "contrastive", "score": "r2"}]', "3"),
+        '[{"row": true, "kind": "contrastive", "score": "r2", "seconds": 1, "ours": {}}]',
+    ],
+)
+def test_a_foreign_table_is_refused(content, tmp_path):
+    study = counting([Count(1)])
+    (tmp_path / "table.json").write_text(content)
+    with pytest.raises(InputError, match=r"table\.json is not the table of a study"):
+        table.recorded(tmp_path, study)
+    figure = {"mean": 0.5, "std": 0.4, "seeds": 4}
+    record = {"row": 1, "kind": "contrastive", "score": "r2", "seconds": 2, "ours": figure}
+    write_json(tmp_path / "table.json", [record])
+    # the standard error, where the table does not say
+    assert table.recorded(tmp_path, study) == {
+        (1, "contrastive", "r2"): (Ours(0.5, 0.4, 4, pytest.approx(0.2)), 2)
+    }
+    write_json(tmp_path / "table.json", [record | {"score": "mcc"}])
+    with pytest.raises(InputError, match="counting has not: row 1 contrastive mcc"):
+        table.recorded(tmp_path, study)
