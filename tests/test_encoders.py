@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+from helpers.defaults import numbers_of
 from helpers.laws import SPACES
 from identica import (
     MLP,
@@ -108,3 +109,8 @@ def test_a_soft_sphere_closes_in_and_goes_on_where_it_stopped():
     assert torch.allclose(again(codes)[0], torch.tensor([1.2, 1.6]))
     with pytest.raises(InputError, match="soften"):
         SphereHead(Sphere(2), soften=0)
+
+
+def test_the_defaults_of_networks():
+    assert numbers_of(MLP) == {"hidden": (128, 128, 128), "seed": 0}
+    assert numbers_of(ConvEncoder) == {"channels": 1, "scale": 1.0, "seed": 0}

@@ -4,6 +4,7 @@ import pytest
 import torch
 from scipy import stats
 
+from helpers.defaults import numbers_of
 from helpers.laws import SPACES
 from identica import Box, Euclidean, InputError, Product, Sphere
 
@@ -151,3 +152,10 @@ def test_volumes_of_extreme_spheres(n, radius):
     ball = n / 2 * math.log(math.pi) - math.lgamma(n / 2 + 1)
     expected = ball + math.log(n) + (n - 1) * math.log(radius)
     assert Sphere(n, radius).log_volume == pytest.approx(expected)
+
+
+def test_the_defaults_are_the_unit_sphere_and_box():
+    assert numbers_of(Sphere) == {"radius": 1.0}
+    assert numbers_of(Box) == {"low": 0.0, "high": 1.0}
+    for kind in (Sphere, Box, Euclidean, Product):
+        assert numbers_of(kind.contains) == {"tolerance": 1e-4}

@@ -170,6 +170,8 @@ def test_the_same_seed_gives_the_same_score(z, rng):
 
 def test_progress_goes_to_stderr(z, capsys):
     sampler = sampler_from(z, z)
+    factor_vae(sampler, z, 3, train=20, test=20)
+    assert capsys.readouterr().err == ""
     factor_vae(sampler, z, 3, train=20, test=20, progress=True)
     beta_vae(sampler, 3, train=20, test=20, progress=True)
     shown = capsys.readouterr()

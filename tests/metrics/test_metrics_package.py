@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import identica.metrics
+from helpers.defaults import numbers_of
 from identica.errors import InputError
 from identica.metrics import agreement, dci, linear_r2, mcc, mig, modularity, procrustes, sap
 
@@ -91,3 +92,14 @@ def test_the_import_is_light():
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert shown.stdout.strip() == ""
+
+
+def test_the_defaults_are_the_settings_of_the_benchmark():
+    """Locatello et al., ICML 2019: 20 bins, 64 samples to a point, 10,000 points and 5,000 held out."""
+    points = {"train": 10_000, "test": 5_000, "random_state": 0}
+    assert numbers_of(identica.metrics.beta_vae) == {"pairs": 64, **points}
+    factor_vae = {"size": 64, "pruned_variance": 0.05, **points}
+    assert numbers_of(identica.metrics.factor_vae) == factor_vae
+    assert numbers_of(mig) == numbers_of(modularity) == {"bins": 20}
+    for score in (dci, sap, identica.metrics.infomec):
+        assert numbers_of(score) == {"random_state": 0}

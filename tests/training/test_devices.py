@@ -39,6 +39,11 @@ def two_gpus(tmp_path, monkeypatch):
     monkeypatch.setattr(devices, "gettempdir", lambda: str(tmp_path))
 
 
+def test_gpus_have_a_name_each():
+    found = devices.gpus()
+    assert len(set(found)) == len(found) == torch.cuda.device_count()
+
+
 def test_without_a_gpu_everything_stays_on_the_cpu(monkeypatch):
     monkeypatch.setattr(devices, "gpus", list)
     with devices.device_for(ResNet18(2)) as device:

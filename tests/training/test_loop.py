@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 
+from helpers.defaults import numbers_of
 from helpers.small import score, setup
 from identica import (
     MLP,
@@ -170,3 +171,18 @@ def test_records_go_to_tensorboard(tmp_path):
     assert found == [(r["step"], pytest.approx(r["loss"])) for r in history.records]
     with pytest.raises(InputError, match="out"):
         train(objective, process.sample, how, tensorboard=True)
+
+
+def test_the_schedule_falls_as_a_cosine():
+    settings = Training(steps=100, warmup=0, decay=0.4)
+    for step in range(60, 100):
+        wanted = math.cos(math.pi * (step - 60) / 80) ** 2
+        assert settings.lr_factor(step) == pytest.approx(wanted)
+    both = Training(steps=100, warmup=100, decay=1.0)  # rising and falling at the same time
+    assert both.lr_factor(49) == pytest.approx(0.5 * math.cos(math.pi * 49 / 200) ** 2)
+
+
+def test_the_defaults_of_training():
+    assert numbers_of(train) == {"seed": 0}
+    schedule = {"steps": 3000, "batch": 1024, "lr": 1e-2, "warmup": 50, "decay": 1.0}
+    assert numbers_of(Training) == {**schedule, "score_every": 250, "checkpoint_every": 250}

@@ -6,6 +6,7 @@ tensors are compared by sketches: a few numbers that rounding changes little, an
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from types import NoneType
 from typing import Any
@@ -90,6 +91,12 @@ def _alike(one: Any, other: Mapping[str, list[float]]) -> bool:
     if not isinstance(one, dict) or one.keys() != other.keys():
         return False
     return all(
-        len(a) == len(b) and np.allclose(a, b, rtol=0, atol=ROUNDING * b[0], equal_nan=True)
+        len(a) == len(b)
+        and np.allclose(a, b, rtol=0, atol=ROUNDING * _finite(b[0]), equal_nan=True)
         for a, b in ((one[name], other[name]) for name in other)
     )
+
+
+def _finite(norm: float) -> float:
+    """A norm, or 0 where a tensor holds infinities, as masks do: then nothing is rounded."""
+    return norm if math.isfinite(norm) else 0.0
