@@ -159,3 +159,33 @@ def test_the_defaults_are_the_unit_sphere_and_box():
     assert numbers_of(Box) == {"low": 0.0, "high": 1.0}
     for kind in (Sphere, Box, Euclidean, Product):
         assert numbers_of(kind.contains) == {"tolerance": 1e-4}
+
+
+def test_distances_are_to_the_nearest_wall_or_surface():
+    box = Box(2, low=(0.0, -1.0), high=1.0)
+    z = torch.tensor([[0.5, -0.5], [1.5, -1.25], [2.0, -4.0]], dtype=torch.float64)
+    assert box.distance(z).tolist() == [0.0, 0.5, 3.0]
+    assert Sphere(2, radius=2.0).distance(torch.tensor([[3.0, 4.0], [0.0, 0.5]])).tolist() == (
+        pytest.approx([3.0, 1.5])
+    )
+    both = Product(Box(1), Sphere(2), Euclidean(1))
+    assert both.distance(torch.tensor([1.25, 0.0, 3.0, 1e9])).item() == pytest.approx(2.0)
+    assert Euclidean(2).distance(z).tolist() == [0.0, 0.0, 0.0]
+    assert Euclidean(2).contains(torch.tensor([[1e30, 0.0], [math.inf, 0.0]])).tolist() == [
+        *(True, False)
+    ]
+
+
+def test_the_smallest_spaces_and_draws():
+    for space in (Box(1), Sphere(2), Product(Box(1), Sphere(2))):
+        assert space.sample(0, generator=0).shape == (0, space.dim)
+        with pytest.raises(InputError, match="size must be a whole number of at least 0"):
+            space.sample(-1, generator=0)
+    assert Euclidean(1).origin.tolist() == [0.0]
+    assert Sphere(2, radius=3.0).origin.tolist() == [3.0, 0.0]
+
+
+def test_points_outside_are_counted():
+    z = torch.tensor([[0.5, 0.5], [2.0, 0.5], [0.5, -1.0]])
+    with pytest.raises(InputError, match="2 of its points do not"):
+        Box(2).check("z", z)

@@ -48,7 +48,7 @@ ROOT = Path(__file__).parent.parent
 HOME = ROOT / "src" / "identica"
 RESULTS = ROOT / "results" / "mutants.json"
 AFFORDED = 40  # seconds of tests after which no further file is tried
-SLOWEST = 180  # seconds of one file
+SLOWEST = 120  # seconds of one file
 FORK = get_context("fork")
 PASSED = (0, 5)  # exit codes of pytest; 5: there are no tests
 
@@ -205,7 +205,7 @@ def importers(path: Path) -> list[Path]:
     return [other for other in sorted(everything) if path in imported(other)]
 
 
-def tests_of(module: Path) -> list[Path]:
+def relevant_tests(module: Path) -> list[Path]:
     """Files with tests that may notice a change of a module, the likeliest first."""
     *rooms, name = module.relative_to(HOME).with_suffix("").parts
     mirror = ROOT.joinpath("tests", *rooms, f"test_{name.strip('_')}.py")
@@ -299,7 +299,7 @@ def verdict(copy: Copy, module: Path, mutant: str) -> tuple[str, str | None]:
     # numba's files on disk do not know of changes in other modules
     compiled = any(word in before for word in ("numba", "_compiled"))
     spent, undecided = 0.0, None
-    for path in tests_of(module):
+    for path in relevant_tests(module):
         if spent > AFFORDED:
             break
         test = str(path.relative_to(ROOT))
