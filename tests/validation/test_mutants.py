@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 sys.path.append(str(Path(__file__).parents[1]))  # validation stands beside the tests
-from validation.mutants import HOME, ROOT, mutants, mutate, sites, sources, relevant_tests
+from validation.mutants import HOME, ROOT, mutants, mutate, relevant_tests, sites, sources
 
 
 def changed(text):
