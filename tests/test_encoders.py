@@ -1,5 +1,6 @@
 import pytest
 import torch
+from torch import nn
 
 from helpers.defaults import numbers_of
 from helpers.laws import SPACES
@@ -114,3 +115,37 @@ def test_a_soft_sphere_closes_in_and_goes_on_where_it_stopped():
 def test_the_defaults_of_networks():
     assert numbers_of(MLP) == {"hidden": (128, 128, 128), "seed": 0}
     assert numbers_of(ConvEncoder) == {"channels": 1, "scale": 1.0, "seed": 0}
+
+
+def test_weights_start_uniform_as_in_torch():
+    """Weights and biases in ±1/√(inputs of a unit), and all of that range."""
+    layers = [part for part in MLP(50, 40, hidden=(60,)).modules() if isinstance(part, nn.Linear)]
+    assert [tuple(layer.weight.shape) for layer in layers] == [(60, 50), (40, 60)]
+    for layer in layers:
+        edge = layer.in_features**-0.5
+        values = torch.cat([layer.weight.detach().flatten(), layer.bias.detach()])
+        assert values.abs().max() <= edge
+        # n uniform draws leave 20/n of the range free at an end with probability e^−20
+        assert values.min() < -edge + 2 * edge * 20 / len(values)
+        assert values.max() > edge - 2 * edge * 20 / len(values)
+
+
+def test_the_published_network_for_images():
+    """Four convolutions of stride 2, one over what is left, and He's initial weights."""
+    network = ConvEncoder(7, channels=3)
+    layers = [part for part in network.modules() if hasattr(part, "weight")]
+    assert [tuple(layer.weight.shape) for layer in layers] == [
+        *[(32, 3, 4, 4), (32, 32, 4, 4), (64, 32, 4, 4), (64, 64, 4, 4), (256, 64, 4, 4), (7, 256)]
+    ]
+    for layer in layers:
+        assert not layer.bias.any()
+        squares = layer.weight.detach().double().square()
+        # the mean of n squares of normal draws deviates by √(2/n) of itself
+        wanted = 2 / layer.weight[0].numel()
+        assert squares.mean().item() == pytest.approx(wanted, rel=5 * (2 / squares.numel()) ** 0.5)
+
+
+def test_whole_numbers_are_divided_by_the_scale():
+    network = ConvEncoder(2, scale=255.0)
+    images = torch.randint(0, 256, (3, 64, 64), generator=torch.Generator().manual_seed(0))
+    assert torch.allclose(network(images), network(images.float() / 255))
