@@ -2,6 +2,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
@@ -158,3 +159,73 @@ def test_a_package_that_is_not_there_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(InputError, match=r"identica\[ray\]"), engines.start("ray"):
         pass
+
+
+@pytest.mark.parametrize(
+    ("workers", "told", "width", "threads"),
+    [
+        (None, None, 8, 1),
+        (3, None, 3, 2),
+        (1, None, 1, 8),
+        (16, None, 16, 1),
+        (3, "5", 3, 5),
+        (3, "1", 3, 1),
+        (3, "0", 3, 2),  # not a number of threads
+        (3, "many", 3, 2),
+    ],
+)
+def test_cores_are_shared_out_among_the_runs(workers, told, width, threads, monkeypatch):
+    monkeypatch.setattr("joblib.cpu_count", lambda: 8)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    if told is not None:
+        monkeypatch.setenv("OMP_NUM_THREADS", told)
+    with engines.start("local", workers) as local:
+        assert (local.width(), local.threads) == (width, threads)
+        assert local.backend["inner_max_num_threads"] == threads
+
+
+def test_errors_in_one_line_of_bearable_length():
+    assert engines.one_line(ValueError("a\n  b\tc")) == "a b c"
+    assert engines.one_line(KeyboardInterrupt()) == "KeyboardInterrupt"
+    assert engines.one_line(ValueError("x" * 500)) == "x" * 300
+
+
+@pytest.mark.parametrize(
+    ("address", "looks"), [("localhost:65535", True), ("localhost:65536", False), (":80", False)]
+)
+def test_an_address_is_a_host_and_a_port(address, looks, monkeypatch):
+    asked = []
+    monkeypatch.setattr(engines, "_answers", lambda place: asked.append(place) or True)
+    if looks:
+        engines._reach(address)
+        engines._reach("tcp://[::1]:8786")
+        assert asked == [("localhost", 65535), ("::1", 8786)]
+    else:
+        with pytest.raises(InputError, match="address must look like host:port"):
+            engines._reach(address)
+
+
+def test_the_longest_runs_come_first(tmp_path):
+    todo = jobs(Count(1, steps=2), Count(2, steps=9), Count(3, steps=4))
+    begun = []
+
+    def do(tasks):
+        for function, arguments, options in tasks:
+            begun.append(arguments[0].pairs)
+            yield function(*arguments, **options)
+
+    engine = SimpleNamespace(width=lambda: 1, threads=1, places=lambda width: nullcontext(do))
+    assert pool.run_all(engine, todo, tmp_path) == {}
+    assert begun == [9, 4, 2]
+
+
+def test_progress_is_told_now_and_then(tmp_path, monkeypatch):
+    times = iter([100.0, 100.9, 101.1])
+    monkeypatch.setattr(pool.time, "monotonic", lambda: next(times))
+    session = tmp_path / ".session-x"
+    session.touch()
+    tick = pool._teller(tmp_path, session)
+    for step, told in ((1, 1), (2, 1), (3, 3)):
+        tick(step, 10, "drawing")
+        found = {"session": ".session-x", "step": told, "steps": 10, "doing": "drawing"}
+        assert pool.read_progress(tmp_path) == found
