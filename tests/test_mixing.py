@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 import torch
+from numpy.random import default_rng
 
 from helpers.defaults import numbers_of
 from identica import CouplingFlow, InputError, InvertibleMLP
@@ -74,3 +75,48 @@ def test_the_defaults_are_those_of_the_paper():
     """Three layers with leaky slopes of 0.2, conditioned as the best of 25,000 random matrices."""
     assert numbers_of(InvertibleMLP) == {"layers": 3, "slope": 0.2, "draws": 25_000}
     assert numbers_of(CouplingFlow) == {"layers": 4, "hidden": 32, "strength": 0.5}
+
+
+@pytest.mark.parametrize("observed", [2, 3])
+def test_each_layer_is_the_best_conditioned_of_its_draws(observed):
+    """One matrix after the other; 5,000 are drawn at a time, so 5,001 take two turns."""
+    g, rng = InvertibleMLP(2, seed=4, layers=2, observed=observed, draws=5001), default_rng(4)
+    for layer, rows in ((0, 2), (1, observed)):
+        drawn = [rng.uniform(-1, 1, (rows, 2)) for _ in range(5001)]
+        drawn = [weight / np.linalg.norm(weight, axis=0) for weight in drawn]
+        conditions = np.linalg.cond(np.array(drawn))
+        weight = g.get_buffer(f"weight{layer}").numpy()
+        assert np.linalg.cond(weight) == pytest.approx(conditions.min(), rel=1e-6)
+        assert min(np.abs(weight - other).max() for other in drawn) < 1e-12
+
+
+@pytest.mark.parametrize("dim", [4, 5])
+def test_the_flow_is_the_formula(dim):
+    """Of an odd number of coordinates, the smaller half is changed."""
+    g, z = CouplingFlow(dim, seed=0, layers=2, strength=0.3), torch.randn(7, dim).double().numpy()
+    expected, half = z, dim // 2
+    for layer in range(2):
+        turn, inner, bias, outer = (
+            g.get_buffer(f"{name}{layer}").numpy()
+            for name in ("rotation", "inner", "bias", "outer")
+        )
+        turned = expected @ turn.T
+        hidden = np.tanh(turned[:, half:] @ inner.T + bias)
+        scale, shift = np.split(hidden @ outer.T, 2, axis=1)
+        changed = turned[:, :half] * np.exp(0.3 * np.tanh(scale)) + shift
+        expected = np.c_[changed, turned[:, half:]]
+    expected = expected @ g.get_buffer("lift").numpy().T
+    assert np.allclose(g(torch.from_numpy(z)).numpy(), expected)
+
+
+def test_the_weights_of_a_flow():
+    """Mean squares of n normal draws deviate by √(2/n) of themselves."""
+    g = CouplingFlow(20, seed=0, layers=1, hidden=400)
+    for name, shape, wanted in (("inner", (400, 10), 4 / 10), ("outer", (20, 400), 1 / 400)):
+        weight = g.get_buffer(f"{name}0")
+        assert weight.shape == shape
+        rel = 5 * (2 / weight.numel()) ** 0.5
+        assert weight.square().mean().item() == pytest.approx(wanted, rel=rel)
+    bias = g.get_buffer("bias0")
+    assert bias.abs().max() <= 1
+    assert (bias.min(), bias.max()) == pytest.approx((-1, 1), abs=2 * 20 / 400)
