@@ -281,7 +281,7 @@ def _pytest(copy: Copy, test: str, kernels: Path | None) -> None:
     os.setsid()
     os.chdir(copy.root)
     source = str(copy.root / "src")
-    sys.path[:] = [source, *(path for path in sys.path if not path.startswith(str(ROOT)))]
+    sys.path.insert(0, source)
     os.environ["PYTHONPATH"] = source
     if kernels:
         os.environ["NUMBA_CACHE_DIR"] = str(kernels)
@@ -350,19 +350,16 @@ def main() -> int:
         for path, line, kind, text in mutants(options.paths, options.count, options.seed):
             found, test = verdict(copy, path, text)
             totals[found] += 1
-            before = ast.unparse(ast.parse(path.read_text(encoding="utf-8"))).splitlines()
-            changes = [
-                (old.strip(), new.strip())
-                for old, new in zip(before, text.splitlines(), strict=False)
-                if old != new
-            ]
+            before = copy.place(path).read_text(encoding="utf-8").splitlines()
+            lines = zip(before, text.splitlines(), strict=False)
+            source, mutant = next(pair for pair in lines if pair[0] != pair[1])
             records.append(
                 {
                     "module": str(path.relative_to(ROOT)),
                     "line": line,
                     "kind": kind,
-                    "source": changes[0][0] if changes else "",
-                    "mutant": changes[0][1] if changes else "",
+                    "source": source.strip(),
+                    "mutant": mutant.strip(),
                     "verdict": found,
                     "test": test,
                 }
