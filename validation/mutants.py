@@ -8,9 +8,9 @@ tree. It meets the test files one by one: the one that mirrors the module and th
 those that import the module, then those that import what imports it, the most specific first, until a test
 fails or `AFFORDED` seconds are over. Results go to results/mutants.json as they come.
 
-A mutant is *caught* if a test fails with it and passes without it. It *timed out* if a file takes more
-than `SLOWEST` seconds with it and, run again at once, less than a third of that without it; otherwise the
-machine was too slow, and the mutant is *undecided*. Neither counts as caught.
+A mutant is *caught* if a test fails with it and passes without it. It *timed out*, which does not count as
+caught, if a file takes more than `SLOWEST` seconds with it and, run again at once, less than a third of that
+without it. A file that takes longer is left out from then on. All other mutants *survived*.
 
 Left alone is what changes no number, message or file, whatever its value:
 
@@ -230,6 +230,7 @@ class Copy:
     def __init__(self, home: Path) -> None:
         self.root, self.told, self.failed = (home / name for name in ("copy", "told", "failed"))
         self.passing: dict[str, bool] = {}  # tests without a mutant, as far as known
+        self.slow: set[str] = set()  # files that take too long without one
         ignored = shutil.ignore_patterns(".git", ".venv", "__pycache__", "site")
         shutil.copytree(ROOT, self.root, ignore=ignored)
         for path in HOME.rglob("*.py"):  # mutants lose their comments: so does the original
@@ -298,11 +299,12 @@ def verdict(copy: Copy, module: Path, mutant: str) -> tuple[str, str | None]:
     before, times = place.read_text(encoding="utf-8"), place.stat()
     # numba's files on disk do not know of changes in other modules
     compiled = any(word in before for word in ("numba", "_compiled"))
-    spent, undecided = 0.0, None
-    for path in relevant_tests(module):
+    spent = 0.0
+    for test in (str(path.relative_to(ROOT)) for path in relevant_tests(module)):
+        if test in copy.slow:
+            continue
         if spent > AFFORDED:
             break
-        test = str(path.relative_to(ROOT))
         with tempfile.TemporaryDirectory() as home:
             kernels = Path(home) if compiled else None
             place.write_text(mutant, encoding="utf-8")
@@ -315,10 +317,10 @@ def verdict(copy: Copy, module: Path, mutant: str) -> tuple[str, str | None]:
                 code, _, seconds = copy.run(test, Path(home) if compiled else None)
             if code in PASSED and 3 * seconds < SLOWEST:
                 return "timed out", test
-            undecided = test
+            copy.slow.add(test)
         elif code not in PASSED and copy.passes(failed):
             return "caught", failed
-    return ("undecided", undecided) if undecided else ("survived", None)
+    return "survived", None
 
 
 def mutants(paths: list[Path], count: int, seed: int) -> Iterator[tuple[Path, int, str, str]]:

@@ -101,6 +101,8 @@ def test_order_scale_and_sign_do_not_matter(rng):
         lambda h: -h,
         lambda h: h * [1e-6, 1, 1e6, 3],
         lambda h: h + 5,
+        lambda h: h * 2.0**600,  # whose squares exceed all floats
+        lambda h: h * 2.0**-600,  # … or vanish
     ):
         assert scores(change) == pytest.approx(expected, abs=0.01)
 
@@ -116,10 +118,10 @@ def test_nearly_constant_codes_are_left_out(z, rng):
 
 
 def test_constant_codes_score_nothing_or_chance(z):
-    h = np.full((3000, 2), 0.1)
-    beta, factor = both(sampler_from(z, h), h, 3)
-    assert beta == pytest.approx(1 / 3, abs=0.08)
-    assert factor == 0
+    for h in (np.full((3000, 2), 0.1), np.zeros((3000, 2))):
+        beta, factor = both(sampler_from(z, h), h, 3)
+        assert beta == pytest.approx(1 / 3, abs=0.08)
+        assert factor == 0
 
 
 def test_noise_codes_are_not_rewarded(z, rng):
