@@ -1,4 +1,4 @@
-"""Random draws on the CPU at the speed of the random bits: tables with exact rejection.
+"""Random draws at the speed of the random bits: tables with exact rejection, on the CPU.
 
 A density on an interval is covered by boxes of equal area. A box is chosen by its number, a point and
 a height within it are drawn, and the point is kept if the height lies below the density. Nearly all
@@ -320,19 +320,20 @@ def on_sphere(centre: Array, angles: Table, side: Array, place: Any, out: Array)
 # --- the same for tensors ------------------------------------------------------------------------
 
 
-def can_draw(centre: Tensor) -> bool:
-    """Whether these draws serve tensors like this one."""
-    return centre.device.type == "cpu" and centre.dtype in (torch.float32, torch.float64)
-
-
 def _rows(centre: Tensor) -> Array:
-    rows: Array = centre.detach().reshape(-1, centre.shape[-1]).contiguous().numpy()
+    """The centres as rows of float32 or float64 on the CPU."""
+    dtype = centre.dtype if centre.dtype == torch.float64 else torch.float32
+    rows: Array = (
+        centre.detach().reshape(-1, centre.shape[-1]).to("cpu", dtype).contiguous().numpy()
+    )
     return rows
 
 
 def _place(generator: torch.Generator) -> Any:
     """Where in the sequence of random words to start."""
-    return np.uint64(torch.randint(1 << 62, (1,), generator=generator).item())
+    return np.uint64(
+        torch.randint(1 << 62, (1,), generator=generator, device=generator.device).item()
+    )
 
 
 @lru_cache(maxsize=128)
@@ -360,7 +361,9 @@ def coordinatewise(
         out *= space.radius
     else:
         around(rows, float(scale), table, out, place)
-    return torch.from_numpy(out).reshape(centre.shape)
+    draws = torch.from_numpy(out).reshape(centre.shape).to(centre)
+    # half precision may have no number between the draw and the wall
+    return draws if centre.dtype in (torch.float32, torch.float64) else space.project(draws)
 
 
 def von_mises_fisher(
@@ -368,8 +371,9 @@ def von_mises_fisher(
 ) -> Tensor:
     """Von Mises–Fisher draws around each centre (…×n) on the sphere."""
     rows, table = _rows(centre), angle_table(space.dim - 1, float(kappa))
-    side = torch.randn(rows.shape, generator=generator, dtype=centre.dtype).numpy()
     out = np.empty_like(rows)
+    dtype, device = torch.from_numpy(rows).dtype, generator.device
+    side = torch.randn(rows.shape, generator=generator, dtype=dtype, device=device).cpu().numpy()
     on_sphere(rows / space.radius, table, side, _place(generator), out)
     out *= space.radius
-    return torch.from_numpy(out).reshape(centre.shape)
+    return torch.from_numpy(out).reshape(centre.shape).to(centre)
