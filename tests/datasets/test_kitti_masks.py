@@ -183,7 +183,7 @@ def test_builder_refuses_bad_folders(tmp_path):
     whole = tmp_path / "whole.png"
     Image.fromarray(np.random.default_rng(0).integers(0, 9, (99, 99), np.uint16)).save(whole)
     file.write_bytes(whole.read_bytes()[:3000])
-    with pytest.raises(InputError, match="cut short"):
+    with pytest.raises(InputError, match="damaged"):
         build(mots=tmp_path)
 
 
@@ -432,7 +432,7 @@ def test_values_that_fit_no_type_are_refused(tmp_path, content):
 
 
 def test_absurd_sizes_are_refused(tmp_path):
-    with pytest.raises(InputError, match="n must be at most"):
+    with pytest.raises(InputError, match=r"n must be .* at most"):
         toy(3).pairs(1, 10**15, rng=0)
     lists = {**vars_of(toy(3, 4)), "window": [0, 0]}
     with pytest.raises(InputError, match="window must be a NumPy array"):

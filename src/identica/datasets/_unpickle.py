@@ -15,7 +15,7 @@ from typing import IO, Any, cast
 
 import numpy as np
 
-from identica.datasets._reading import open_file, reason
+from identica.datasets.reading import reading, reason
 from identica.errors import InputError
 
 
@@ -217,7 +217,7 @@ def load(path: str | Path) -> Any:
     Tuples and arrays of objects become lists. Anything else, and a pickle that calls anything,
     raises `InputError` before it is called.
     """
-    with open_file(path) as file:
+    with reading(path, "a pickle") as file:
         try:
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
                 return _Plain(len(content))(_run(cast(IO[bytes], content)))

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from identica import recipes, theory
 from identica.augment import simclr
+from identica.datasets.pictures import tile
 from identica.datasets.threedident import FACTORS, render
-from identica.datasets.threedident.pictures import sheet
 from identica.datasets.threedident.storage import ImageSet
 from identica.errors import InputError
 from identica.metrics import linear_r2_per_factor, match
@@ -167,7 +167,7 @@ def _what_was_recovered(
     z, seed = data.raw_latents, f"seed {run.seed}"
     pictures = []
     if row.kind == "contrastive":
-        figure = plots.sheet(sheet(example_pairs(row, data.size)), ["x", "x̃"])
+        figure = plots.sheet(tile(example_pairs(row, data.size)), ["x", "x̃"])
         pictures.append(Picture("Pairs of the process", plots.inline(figure, dpi=80)))
     r2 = linear_r2_per_factor(z, codes)
     figure = plots.bars(dict(zip(FACTORS, r2.tolist(), strict=True)), "R²")
@@ -176,7 +176,7 @@ def _what_was_recovered(
     figure = plots.true_against_recovered(z[:SHOWN], aligned[:SHOWN], "recovered", names=FACTORS)
     caption = f"True against recovered factors, {seed}, {how}"
     pictures.append(Picture(caption, plots.inline(figure, dpi=80)))
-    figure = plots.sheet(sheet(traversals(data, codes)), FACTORS)
+    figure = plots.sheet(tile(traversals(data, codes)), FACTORS)
     caption = (
         "An unseen image (left), and the factors that a linear map reads off its codes, rendered, as the "
         f"code of one factor moves through its quantiles, {seed}"

@@ -330,9 +330,7 @@ def test_damage_is_told_in_one_sentence(tmp_path, z, packed):
         damaged(lambda folder: (folder / home / first).unlink())
     with pytest.raises(InputError, match="a folder images or packed"):
         damaged(lambda folder: shutil.rmtree(folder / home))
-    with pytest.raises(
-        InputError, match=rf"{first} is not an .*cut short.*: delete it and run build"
-    ):
+    with pytest.raises(InputError, match=rf"{first} is damaged.*: delete it and run build"):
         damaged(cut).images(range(10))
     (tmp_path / "copy" / home / first).unlink()  # as told
     mended = build(tmp_path / "copy", z, paint, size=SIZE, packed=packed)
@@ -426,7 +424,7 @@ def test_rows_have_to_be_whole_numbers(tmp_path, z, packed):
 
 def test_sizes_beyond_all_measure(tmp_path, z):
     for size in (10**9, 4097):
-        with pytest.raises(InputError, match="size must be at most 4096"):
+        with pytest.raises(InputError, match=r"size must be .* at most 4096"):
             build(tmp_path / "set", z, never, size=size)
     assert not (tmp_path / "set").exists()
 

@@ -11,8 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from identica._validate import count
 from identica.augment import simclr
-from identica.datasets._arguments import limited
 from identica.datasets.threedident.raycaster import SAMPLES, render
 from identica.datasets.threedident.scene import (
     FACTORS,
@@ -63,7 +63,7 @@ class Renderer(Mixing):
         scene: Scene = SCENE,
     ) -> None:
         super().__init__()
-        self.size, self.samples = check_size(size), limited("samples", samples, SAMPLES)
+        self.size, self.samples = check_size(size), count("samples", samples, at_most=SAMPLES)
         self.factors, self.scene = check_factors(factors), scene
         self.dim, self.observed = len(self.factors), 3 * size * size
 

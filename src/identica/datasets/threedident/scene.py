@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from identica.datasets._arguments import limited, real_matrix
+from identica._validate import count
+from identica.datasets._arguments import real_matrix
 from identica.errors import InputError
 
 SIDE = 4.44212  # the largest side of the teapot
@@ -146,7 +147,7 @@ def check_latents(raw_latents: Any) -> NDArray[np.float64]:
 
 def check_size(size: int) -> int:
     """The side of an image in pixels, or an `InputError`."""
-    return limited("size", size, LARGEST)
+    return count("size", size, at_most=LARGEST)
 
 
 def place(raw_latents: Any, scene: Scene = SCENE) -> Frames:

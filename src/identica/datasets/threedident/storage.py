@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from identica._io import is_locked, locked, make_folder, read_json, replacing, write_json
 from identica._validate import count
 from identica.datasets._arguments import whole_numbers
-from identica.datasets._reading import map_array, read_png, reason
+from identica.datasets.reading import map_npy, read_png, reason
 from identica.datasets.threedident.scene import LARGEST, check_latents, check_size
 from identica.errors import InputError
 
@@ -274,7 +274,7 @@ def _save(path: Path, array: NDArray[Any]) -> None:
 def load_array(path: Path, *, mapped: bool = False) -> NDArray[Any]:
     """The array of an npy file, in memory or mapped into it."""
     try:
-        array = map_array(path)
+        array = map_npy(path)
     except InputError as error:
         raise InputError(f"{error}: {MEND}" if mapped and path.exists() else str(error)) from None
     return array if mapped else np.array(array)
