@@ -89,7 +89,7 @@ class KittiMasks:
         return np.repeat(np.cumsum(self.seq_lengths, dtype=np.int64) - 1, self.seq_lengths)
 
     @cached_property
-    def _anchors(self) -> NDArray[np.int64]:
+    def anchors(self) -> NDArray[np.int64]:
         """The frames that have a successor."""
         return np.flatnonzero(np.arange(len(self)) < self._last)
 
@@ -124,7 +124,7 @@ class KittiMasks:
                 f"got {max_lag}"
             )
         rng = np.random.default_rng(rng)
-        first = self._anchors[rng.integers(len(self._anchors), size=n)]
+        first = self.anchors[rng.integers(len(self.anchors), size=n)]
         step = rng.integers(1, max_lag + 1, size=n)
         return first, np.minimum(first + step, self._last[first])
 
@@ -193,7 +193,7 @@ def check(data: KittiMasks) -> dict[str, float]:
     wrong = np.abs(_latents(data.masks_packed) - data.latents).max(axis=1) > 1e-3
     if wrong.any():
         raise InputError(f"latents must match the masks: {wrong.sum()} of {len(data)} do not")
-    change = data.latents[data._anchors + 1].astype(float) - data.latents[data._anchors]
+    change = data.latents[data.anchors + 1].astype(float) - data.latents[data.anchors]
     numbers = {"sequences": len(data.seq_lengths), "frames": len(data), "pairs": len(change)}
     # Without any change there is no kurtosis to speak of.
     spread = change.std(axis=0) if len(change) else np.zeros(3)

@@ -189,10 +189,8 @@ def from_kitti(masks: KittiMasks, *, discrete: bool = False) -> NaturalSprites:
         masks: From `identica.datasets.kitti_masks.load()`.
         discrete: Bins instead of measured values.
     """
-    last = np.cumsum(masks.seq_lengths) - 1
-    first = np.setdiff1d(np.arange(len(masks)), last)
     measured = masks.latents[:, [1, 0, 2]].astype(float)
-    moves = np.stack([measured[first], measured[first + 1]], axis=1)
+    moves = np.stack([measured[masks.anchors], measured[masks.anchors + 1]], axis=1)
     return _from_moves("natural-sprites-kitti", moves, discrete)
 
 

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from identica._io import locked, replacing
 from identica._validate import one_of
+from identica.datasets.reading import map_npy
 from identica.datasets.root import data_root
 from identica.datasets.threedident import FACTORS
 from identica.datasets.threedident.pairs import (
@@ -27,7 +28,7 @@ from identica.datasets.threedident.pairs import (
     neighbours,
     rendered,
 )
-from identica.datasets.threedident.storage import LATENTS, ImageSet, load_array
+from identica.datasets.threedident.storage import LATENTS, ImageSet
 from identica.datasets.threedident.walks import DRAWS, drawn_rows, positives_among, walks
 from identica.encoders import ContrastiveModel
 from identica.errors import InputError
@@ -96,7 +97,7 @@ def paper_images() -> Images:
     """As published: the original images where they are available, else as many rendered ones."""
     if not all(original(part).is_dir() for part in ("train", "test")):
         return Images(size=224, train=250_000, test=25_000)
-    n, n_test = (len(load_array(original(part) / LATENTS)) for part in ("train", "test"))
+    n, n_test = (len(map_npy(original(part) / LATENTS)) for part in ("train", "test"))
     return Images(size=224, train=n, test=n_test, original=True)
 
 
@@ -288,7 +289,7 @@ class ImageExperiment(Experiment):
                 found = positives_among(process, data.raw_latents, seed=2, tick=tick)
                 with replacing(path) as temporary, temporary.open("wb") as file:
                     np.save(file, found, allow_pickle=False)
-        found = load_array(path)
+        found = np.array(map_npy(path))
         if found.ndim != 2 or len(found) != len(data):
             raise InputError(f"{path} must hold positives of {len(data)} images: delete it")
         return found

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -88,7 +89,8 @@ class ImageSet:
 
     def _open(self, start: int) -> Bytes:
         path = self.folder / PACKED / _name(start, "npy")
-        images = load_array(path, mapped=True)
+        with _rendered_again(path):
+            images: Bytes = map_npy(path)
         rows = min(BLOCK, len(self.raw_latents) - start)
         size = self._packed[0].shape[1] if self._packed else max(images.shape[1:2], default=0)
         if images.dtype != np.uint8 or images.shape != (rows, size, size, 3):
@@ -181,8 +183,8 @@ def _claim(folder: Path, z: NDArray[np.float64], wanted: dict[str, Any]) -> None
                 return
             _sweep(folder, SETTINGS, LATENTS)
             write_json(settings, wanted)
-            with replacing(latents) as temporary:
-                _save(temporary, z)
+            with replacing(latents) as temporary, temporary.open("wb") as file:
+                np.save(file, z, allow_pickle=False)
         finally:
             lock.unlink(missing_ok=True)
 
@@ -266,22 +268,17 @@ def _sweep(folder: Path, *names: str) -> None:
             (folder / left).unlink(missing_ok=True)
 
 
-def _save(path: Path, array: NDArray[Any]) -> None:
-    with path.open("wb") as file:  # np.save would add .npy to a temporary name
-        np.save(file, array, allow_pickle=False)
-
-
-def load_array(path: Path, *, mapped: bool = False) -> NDArray[Any]:
-    """The array of an npy file, in memory or mapped into it."""
+@contextmanager
+def _rendered_again(path: Path) -> Iterator[None]:
+    """Say how to replace a file that is damaged."""
     try:
-        array = map_npy(path)
+        yield
     except InputError as error:
-        raise InputError(f"{error}: {MEND}" if mapped and path.exists() else str(error)) from None
-    return array if mapped else np.array(array)
+        raise InputError(f"{error}: {MEND}" if path.exists() else str(error)) from None
 
 
 def _read_latents(path: Path) -> NDArray[np.float64]:
-    array = load_array(path)
+    array = np.array(map_npy(path))
     if array.dtype.kind != "f":
         raise InputError(f"{path} must hold floats, got {array.dtype}")
     try:
@@ -321,10 +318,8 @@ def _write_png(path: Path, image: Bytes) -> None:
 
 
 def _read_png(path: Path, size: int | None = None) -> Bytes:
-    try:
-        image: Bytes = read_png(path, LARGEST if size is None else size, "RGB")
-    except InputError as error:
-        raise InputError(f"{error}: {MEND}" if path.exists() else str(error)) from None
+    with _rendered_again(path):
+        image: Bytes = read_png(path, size or LARGEST, "RGB")
     side = len(image) if size is None else size
     if image.shape != (side, side, 3):
         raise InputError(f"{path} must be {side}×{side} pixels, got {image.shape[:2]}")
