@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import nn
 
@@ -16,22 +13,26 @@ from identica import metrics, recipes
 from identica._validate import count
 from identica.baselines import NETWORKS, VAE
 from identica.datasets import dsprites, kitti_masks, natural_sprites
-from identica.datasets.pictures import tile
 from identica.encoders import ContrastiveModel
-from identica.errors import InputError
 from identica.losses import AlignUniform
-from identica.process import Pairs
 from identica.recipes import Recipe
 from identica.spaces import Euclidean
-from identica.studies.experiment import Context, Experiment, Scores, Stage, Stages
-from identica.studies.images import CODES, TERMS, VAES, codes_of, traversals, walks
+from identica.studies.experiment import Context, RowExperiment, Scores, Stage, Stages
+from identica.studies.images import (
+    CODES,
+    SHOWN,
+    TERMS,
+    VAES,
+    autoencoder,
+    codes_of,
+    meaning,
+    pair_sampler,
+)
 from identica.studies.published import L1, METRICS, N1, SpriteRow
-from identica.studies.study import SCORES, Finished, Ours, Picture, Study, Target, curves
-from identica.studies.synthetic import rescaled
-from identica.training import Contrastive, Sampler, Training
+from identica.studies.study import Finished, Ours, Picture, Study, Target
+from identica.training import Contrastive, Sampler
 
 R = Euclidean(CODES)
-SHOWN = 3_000  # images behind a picture
 
 
 @dataclass(frozen=True)
@@ -84,11 +85,6 @@ class DSprites:
         return dsprites.unpack(self.packed[dsprites.index_of(factors)])
 
 
-def factors_of(row: SpriteRow) -> tuple[str, ...]:
-    """The names of the factors."""
-    return dsprites.FACTORS if row.is_dsprites else natural_sprites.FACTORS
-
-
 def load(row: SpriteRow, original: bool = False) -> Sprites:
     """The data of a row. Natural Sprites move as KITTI Masks do, which must be available."""
     if row.is_dsprites:
@@ -106,33 +102,19 @@ def data_name(row: SpriteRow, original: bool) -> str:
 
 def sampler(data: Sprites) -> Sampler:
     """Draws pairs of images with their factors."""
-
-    def sample(size: int, /, *, generator: torch.Generator) -> Pairs:
-        seed = int(torch.randint(2**62, (), generator=generator))
-        factors = data.pairs(size, np.random.default_rng(seed))
-        x, x_pos = (torch.from_numpy(data.images(chosen)) for chosen in factors)
-        z, z_pos = (torch.from_numpy(chosen) for chosen in factors)
-        return Pairs(z, z_pos, x, x_pos)
-
-    return sample
+    return pair_sampler(data.pairs, data.images)
 
 
 # --- experiments ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class SpritesExperiment(Experiment):
+class SpritesExperiment(RowExperiment):
     """A row with a seed; `original` images of dSprites, or re-rendered ones."""
 
     row: SpriteRow
-    seed: int
-    recipe: Recipe
     scoring: Scoring
     original: bool
-
-    @property
-    def kind(self) -> str:
-        return self.row.kind
 
     @property
     def config(self) -> dict[str, Any]:
@@ -155,10 +137,6 @@ class SpritesExperiment(Experiment):
         return config
 
     @property
-    def trainings(self) -> list[Training]:
-        return [self.recipe.training]
-
-    @property
     def anneal(self) -> tuple[float, int] | None:
         """The annealing of the loss, see `AlignUniform`: an α above .99 learns too slowly by itself."""
         if self.recipe.alpha_start is None or self.row.alpha <= 0.99:
@@ -173,10 +151,8 @@ class SpritesExperiment(Experiment):
     def objective(self) -> tuple[nn.Module, nn.Module]:
         row, network = self.row, str(self.recipe.network)
         if row.method in VAES:
-            make: Any = VAES[row.method]
-            options = {"scale": float(self.white), "network": network, "seed": self.seed}
-            vae = make(CODES, **options, **TERMS[row.method])
-            return vae, vae
+            options = {"scale": float(self.white), "network": network}
+            return autoencoder(row.method, self.seed, **options)
         make_encoder, _ = NETWORKS[network]  # the same as in autoencoders
         encoder = make_encoder(CODES, channels=1, scale=float(self.white), seed=self.seed)
         model = ContrastiveModel(R, L1 if row.p == 1 else N1, encoder)
@@ -233,6 +209,7 @@ class SpritesExperiment(Experiment):
 class SpritesTable(Study[SpriteRow]):
     """Scores of disentanglement on sprites, and the MCC (Spearman) of their factors."""
 
+    scored_on = "drawn images"
     scorings: ClassVar[dict[str, Scoring]] = {"fast": Scoring(images=20_000), "paper": Scoring()}
     legend = (
         "In %, mean ± standard deviation over seeds (how many). Modularity counts codes that know "
@@ -283,22 +260,18 @@ class SpritesTable(Study[SpriteRow]):
         data = "dSprites" if dsprites.is_at_hand() else "dSprites, re-rendered"
         return {"data": data, "method": method, "pairs": row.version}
 
-    def label(self, target: Target) -> str:
-        return SCORES[target.score]
-
     def words(self, row: SpriteRow) -> str:
         return f"{_DATA[row.version]} {_METHODS[row.method, row.p]}"
 
-    def pictures(self, row: SpriteRow, runs: Mapping[str, list[Finished]]) -> list[Picture]:
-        found = runs.get(row.kind, [])
-        if not found:
-            return []
-        known = row.published.get("mcc")
-        goal = None if known is None else known.mean
-        pictures = curves(found, "mcc", goal=goal, on="drawn images")
-        with suppress(InputError):  # weights or data that are gone cost these pictures alone
-            pictures += _what_was_recovered(self.read_back(row, found[0]), found[0])
-        return pictures
+    def recovered(self, experiment: SpritesExperiment, run: Finished) -> list[Picture]:
+        objective, model = experiment.trained(run.folder)
+        row, data = experiment.row, load(experiment.row, experiment.original)
+        z, codes = experiment.encoded(data, model, SHOWN)
+        names = dsprites.FACTORS if row.is_dsprites else natural_sprites.FACTORS
+        images = lambda rows: data.images(z[rows]) * np.uint8(255 // experiment.white)  # noqa: E731
+        vae = objective if isinstance(objective, VAE) else None
+        which = f"seed {run.seed}, {run.config['data']}"
+        return meaning(z.astype(float), codes, names, images, which, vae)
 
 
 class DSpritesTable(SpritesTable):
@@ -326,35 +299,3 @@ _METHODS = {
     ("L_AU", 2): "Steps of the codes are taken to be normal, which cannot tell the factors from "
     "their rotations.",
 }
-
-
-def _what_was_recovered(experiment: SpritesExperiment, run: Finished) -> list[Picture]:
-    from identica.report import plots
-
-    objective, model = experiment.trained(run.folder)
-    data, names = load(experiment.row, experiment.original), factors_of(experiment.row)
-    factors, codes = experiment.encoded(data, model, SHOWN)
-    z, which = factors.astype(float), f"seed {run.seed}, {run.config['data']}"
-    columns = metrics.match(z, codes, "spearman").columns
-    aligned = rescaled(z, codes[:, columns])
-    figure = plots.true_against_recovered(z, aligned, "recovered", names=names)
-    scatter = Picture(f"True factors against their codes, {which}", plots.inline(figure, dpi=80))
-    if isinstance(objective, VAE):
-        factor = dict(zip(columns.tolist(), names, strict=True))
-        every = np.arange(codes.shape[1])
-        images = traversals(objective, codes, every)
-        labels = [f"code {k + 1}" + (f": {factor[k]}" if k in factor else "") for k in every]
-        caption = (
-            "What the decoder draws as one code moves through its quantiles, named after the factor "
-            f"that it is matched to, {which}"
-        )
-    else:
-        chosen = walks(codes, columns)
-        drawn = data.images(factors[chosen.ravel()]) * np.uint8(255 // experiment.white)
-        images, labels = drawn.reshape(*chosen.shape, 64, 64), list(names)
-        caption = (
-            "An image (left), and the images nearest to it in the codes as the code of one factor "
-            f"moves through its quantiles, {which}"
-        )
-    figure = plots.sheet(tile(images), labels)
-    return [scatter, Picture(caption, plots.inline(figure, dpi=80))]
