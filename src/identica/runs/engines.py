@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
+from operator import itemgetter
 from typing import Any
 
 from identica._validate import count, one_of
@@ -132,7 +133,9 @@ def _ray(workers: int | None, address: str | None) -> Iterator[Engine]:
 
     def width() -> int:
         # a node that has just died is on Ray's list for a while, and a pool would wait for it
-        nodes = [n for n in ray.nodes() if n["Alive"] and _answers(_node_manager(n))]
+        alive = [node for node in ray.nodes() if node["Alive"]]
+        place = itemgetter("NodeManagerAddress", "NodeManagerPort")
+        nodes = [node for node in alive if _answers(place(node))]
         cpus = int(sum(node["Resources"].get("CPU", 0) for node in nodes))
         if cpus == 0:
             raise InputError(f"address: the Ray cluster at {address} has no CPU left")
@@ -150,10 +153,6 @@ def _ray(workers: int | None, address: str | None) -> Iterator[Engine]:
         yield Engine(width, backend, ahead=2, call=call)
     finally:
         ray.shutdown()
-
-
-def _node_manager(node: dict[str, Any]) -> tuple[str, int]:
-    return node["NodeManagerAddress"], node["NodeManagerPort"]
 
 
 @contextmanager

@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from identica._tensors import points
 from identica._validate import count
 from identica.augment import simclr
 from identica.datasets.threedident.raycaster import SAMPLES, render
@@ -73,7 +74,7 @@ class Renderer(Mixing):
 
     def forward(self, z: Tensor) -> Tensor:
         """Images N×3×S×S of latents N×n."""
-        self._check("z", z, self.dim)
+        points("z", z, self.dim)
         columns = dict(zip(self.factors, as_raw(z).T, strict=True))
         return as_images(self.draw(latents(**columns), self.size))
 
