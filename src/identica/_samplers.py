@@ -55,7 +55,7 @@ def compiled(function: F) -> F:
 
 
 def inlined(function: F) -> F:
-    """The same for what every draw goes through: callers get a copy of it, not a call to it."""
+    """The same for the innermost functions: they are inlined into their callers."""
     return cast(F, numba.njit(forceinline=True, **OPTIONS)(function))
 
 

@@ -275,7 +275,7 @@ def _check_order(archive: zipfile.ZipFile) -> None:
         if shape != (TOTAL, 6) or dtype.kind not in "iu":
             raise expected
         classes = np.frombuffer(_read(file, TOTAL * 6 * dtype.itemsize), dtype).reshape(shape)
-    # The first column is the colour, of which there is one.
+    # The first column is the colour, which has a single value.
     if (classes[:, 1:] != classes_of(np.arange(TOTAL))).any():
         raise expected
 

@@ -257,7 +257,7 @@ def _moves(path: Path, line: int, cells: list[list[str]]) -> list[tuple[Window, 
     """The transitions in the frames of an object."""
     try:
         frames = [_windows(cell) for (cell,) in cells]
-    except Exception:  # as many ways as there are expressions
+    except Exception:  # malformed expressions fail in many ways
         raise InputError(
             f"{path}, line {line}: a frame must be empty or a list of windows, each None "
             f"or (y, x, area) within 64×64 pixels"

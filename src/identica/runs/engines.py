@@ -97,9 +97,9 @@ def _local(workers: int | None, address: str | None) -> Iterator[Engine]:
 
 
 def _belong(study: int) -> None:
-    """Make this worker depend on the process of the study, whatever it is at.
+    """Tie the life of this worker to the process of the study.
 
-    Signals may reach every process of a terminal or of a batch job: the study alone deals with them.
+    Signals may reach every process of a terminal or of a batch job: only the study handles them.
     When it is killed, its workers end too, and the next study resumes from their checkpoints.
     """
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -147,7 +147,7 @@ def _ray(workers: int | None, address: str | None) -> Iterator[Engine]:
 
     ray_joblib.register_ray()
     try:
-        # An actor of Ray keeps a core for itself only when told to. A pool deals out runs in turn,
+        # An actor of Ray reserves a core only on request. A pool deals out runs in turn, not to
         # whoever is free: a second one must be waiting.
         backend = {"backend": "ray", "ray_remote_args": {"num_cpus": 1}}
         yield Engine(width, backend, ahead=2, call=call)

@@ -112,7 +112,7 @@ class KittiTable(Study[KittiRow]):
         kitti_masks.load()
 
     def targets(self, row: KittiRow) -> list[Target]:
-        # nothing is held against a mean whose deviation is not known
+        # a mean without a known deviation is not judged
         known = row.published is not None and row.published.std is not None
         return [Target(row.kind, "mcc", row.published, ("within", "above") if known else ())]
 
@@ -138,8 +138,8 @@ class KittiTable(Study[KittiRow]):
             return "Single images, without their order in time: nothing singles out the factors."
         if row.p == 2:
             return (
-                "Steps of the codes are taken to be normal. Real ones are sparse, and a normal model "
-                "cannot tell the factors from their rotations, but for the walls of a box."
+                "Steps of the codes are taken to be normal. Real ones are sparse, and only "
+                "the walls of a box let a normal model distinguish the factors from their rotations."
             )
         return (
             "Steps of the codes are taken to have a Laplace distribution, which is nearer to the "

@@ -94,7 +94,7 @@ def load(row: SpriteRow, original: bool = False) -> Sprites:
 
 
 def data_name(row: SpriteRow, original: bool) -> str:
-    """The name of the data of a row: what is not the published data set is not called so."""
+    """The name of the data of a row; data other than the published set has another name."""
     if not row.is_dsprites:
         return "natural-sprites-kitti"
     return "dsprites" if original else "dsprites-rerendered"
@@ -216,7 +216,7 @@ class SpritesTable(Study[SpriteRow]):
         "nothing as 0, where the published one counts them as nearly 1."
     )
     within = (
-        "no further from the published one, of which no deviation is known, than our own deviation, "
+        "no further from the published figure, whose deviation is not known, than our own deviation, "
         "or 0.2 points if that is more"
     )
 
@@ -227,7 +227,7 @@ class SpritesTable(Study[SpriteRow]):
     def targets(self, row: SpriteRow) -> list[Target]:
         """MCC where nothing else can be scored, else the six metrics and MCC, published or not."""
         scores = ("mcc",) if row.version == "continuous" else (*METRICS, "mcc")
-        # nothing is held against figures on data that are not the published ones
+        # figures on data other than the published set are not judged
         accepted = ("within", "above") if row.is_dsprites else ()
         return [Target(row.kind, score, row.published.get(score), accepted) for score in scores]
 
@@ -283,19 +283,20 @@ class DSpritesTable(SpritesTable):
     )
 
 
+_NATURAL = (
+    "Sprites that move and grow as pedestrians do from frame to frame of KITTI Masks. The published "
+    "figures are for other data: motion measured in YouTube-VOS."
+)
 _DATA = {
-    "UNI": "Pairs of sprites in which one to four of the five factors are drawn anew, at will.",
-    "LAP": "Pairs of sprites in which every factor but the shape moves a Laplace-distributed way.",
-    "discrete": "Sprites that move and grow as pedestrians do from frame to frame of KITTI Masks, "
-    "in bins. The published figures are of motion measured in YouTube-VOS, so of other data.",
-    "continuous": "Sprites that move and grow as pedestrians do from frame to frame of KITTI Masks. "
-    "The published figures are of motion measured in YouTube-VOS, so of other data.",
+    "UNI": "Pairs of sprites in which one to four of the five factors, chosen at random, are redrawn.",
+    "LAP": "Pairs of sprites in which every factor but the shape moves by a Laplace-distributed step.",
+    "discrete": f"{_NATURAL} Factors are binned.",
+    "continuous": _NATURAL,
 }
 _METHODS = {
-    ("β-VAE", 0): "Single images are coded: which belong together is not used.",
-    ("SlowVAE", 0): "Codes are taken to move a Laplace-distributed way within a pair.",
-    ("Ada-GVAE", 0): "Codes that hardly differ within a pair are taken to be shared.",
-    ("L_AU", 1): "Steps of the codes are taken to have a Laplace distribution.",
-    ("L_AU", 2): "Steps of the codes are taken to be normal, which cannot tell the factors from "
-    "their rotations.",
+    ("β-VAE", 0): "Images are encoded one by one; which belong together is not used.",
+    ("SlowVAE", 0): "Codes are assumed to move by a Laplace-distributed step within a pair.",
+    ("Ada-GVAE", 0): "Codes that hardly differ within a pair are assumed to be shared.",
+    ("L_AU", 1): "Steps of the codes are assumed to have a Laplace distribution.",
+    ("L_AU", 2): "Steps of the codes are assumed to be normal, so rotated factors fit as well.",
 }

@@ -44,9 +44,8 @@ R = TypeVar("R", bound=Record)
 
 
 class Target(NamedTuple):
-    """A score of a row: which run it comes from, its name, what was published of it, if anything, and
-    where our figure may lie: "below", "within" or "above". Nothing is held against it where `accepted` is
-    empty."""
+    """A score of a row: the kind of run it comes from, its name, the published figure if any, and where ours
+    may lie relative to it ("below", "within", "above"). If `accepted` is empty, it is not judged."""
 
     kind: str
     score: str
@@ -67,9 +66,9 @@ class Ours(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """Where our figure lies ("above", "within" or "below"), and whether that is as it should be.
+    """Where our figure lies ("above", "within" or "below"), and whether that is as expected.
 
-    `good` is None where it does not matter; the word is a dash where nothing was published.
+    `good` is None if it is not judged; the word is a dash if nothing was published.
     """
 
     word: str
@@ -115,7 +114,7 @@ class Study(ABC, Generic[R]):
         self.name, self.title, self.rows = name, title, list(rows)
 
     def ready(self) -> None:
-        """Raise an error if runs lack something that is not theirs to make, such as a data set."""
+        """Raise an error if something that runs cannot make themselves is missing, such as a data set."""
 
     @abstractmethod
     def targets(self, row: R) -> list[Target]:
@@ -127,14 +126,14 @@ class Study(ABC, Generic[R]):
 
     @abstractmethod
     def cells(self, row: R) -> dict[str, str]:
-        """What the table says of a row beside its figures, by column."""
+        """The cells of a row beside its figures, by column."""
 
     def label(self, target: Target) -> str:
         """The column of a score."""
         return SCORES.get(target.score, target.score)
 
     def words(self, row: R) -> str:
-        """What the page says of a row in full."""
+        """The description of a row on the page."""
         return ""
 
     def tolerance(self, target: Target, ours: Ours) -> float:

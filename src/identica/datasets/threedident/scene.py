@@ -98,7 +98,7 @@ class Frames(NamedTuple):
 
 
 def latents(**factors: Any) -> NDArray[np.float64]:
-    """N×10 raw latents of which only the named factors vary; all others are 0.
+    """N×10 raw latents in which only the named factors vary; all others are 0.
 
     Each factor of `FACTORS` is a number or N numbers in [-1, 1].
 

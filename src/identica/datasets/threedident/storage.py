@@ -123,8 +123,8 @@ def build(
         draw: makes images from n×10 raw latents and a size, the same ones however they are grouped.
         size: side of the images.
         packed: write `packed/`, which trains without decoding, instead of PNGs.
-        settings: what else determines the images, for `build.json`; a build with other settings is
-            refused in the same folder, which stays as it was.
+        settings: whatever else determines the images, for `build.json`; a build with other settings
+            into the same folder is refused, and the folder stays as it was.
         step: how many images to draw at once; few where drawing is slow.
         tick: progress callback, called with the number of images so far and in total.
 
@@ -143,7 +143,7 @@ def build(
     try:
         _claim(folder, z, wanted)
         home = make_folder("out", folder / (PACKED if packed else PNGS))
-        for patient in (False, True):  # first what no other process works on, then what others left
+        for patient in (False, True):  # first blocks that no other process works on
             for start in range(0, len(z), BLOCK):
                 rows = range(start, min(start + BLOCK, len(z)))
                 lock = folder / f".{start:06d}.lock"
@@ -205,7 +205,7 @@ def _build_block(
     step: int,
     tick: Tick | None,
 ) -> None:
-    """Draw what is missing of a block; the caller holds its lock."""
+    """Render the missing images of a block; the caller holds its lock."""
     suffix = "npy" if packed else "png"
     _sweep(home, *(_name(row, suffix) for row in rows))
     whole = sum(name.endswith(f".{suffix}") for name in os.listdir(home))
@@ -261,7 +261,7 @@ def _name(number: int, suffix: str, digits: int = DIGITS) -> str:
 
 
 def _sweep(folder: Path, *names: str) -> None:
-    """Remove what processes that were killed left of these files, under temporary names."""
+    """Remove the temporary files that killed processes left behind for these names."""
     hidden = {f".{name}" for name in names}
     for left in os.listdir(folder):  # .NAME.PROCESS.tmp
         if left.endswith(".tmp") and left.rsplit(".", 2)[0] in hidden:
@@ -301,7 +301,9 @@ def _digits(folder: Path, suffix: str, n: int, wanted: range, *widths: int) -> i
     told = f"{folder} must hold {len(names)} files ({firsts}) for the {n} rows of {LATENTS}"
     if len(found) > len(names) - len(missing):
         more = min(found.difference(names))
-        raise InputError(f"{told}, but there is {more}, too: the latents are of another data set")
+        raise InputError(
+            f"{told}, but there is {more}, too: the latents belong to another data set"
+        )
     if missing:
         raise InputError(
             f"{told}: {len(missing)} are missing, the first is {missing[0]} (an interrupted build "
