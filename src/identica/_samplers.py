@@ -32,13 +32,20 @@ POWER, ANGLE = 0, 1  # kinds of density
 ZERO, ONE, TWO, THREE = (np.uint64(i) for i in range(4))
 
 
-class Table(NamedTuple):
-    """Boxes over a density, a row each: left edge, width, height, lowest value of the density."""
+class Law(NamedTuple):
+    """A density: e^{−x^β}, or that of the angle of a von Mises–Fisher draw, sin^{m−1}θ e^{κ cos θ}, divided
+    by its value at the mode."""
 
     kind: int
     first: float  # β of a power, m of an angle
     second: float  # κ of an angle
     mode: float  # where the density is 1
+
+
+class Table(NamedTuple):
+    """Boxes over a density, a row each: left edge, width, height, lowest value of the density."""
+
+    law: Law
     boxes: Array
 
 
@@ -60,22 +67,21 @@ def inlined(function: F) -> F:
 
 
 @compiled
-def density(kind: int, first: float, second: float, mode: float, x: float) -> float:
-    """e^{−x^β}, or the density of the angle of a von Mises–Fisher draw, sin^{m−1}θ e^{κ cos θ}, divided
-    by its value at the mode."""
-    if kind == POWER:
-        return math.exp(-(x**first))
+def density(law: Law, x: float) -> float:
+    """The density at x."""
+    if law.kind == POWER:
+        return math.exp(-(x**law.first))
     # cos θ − cos θ₀ = −2 sin((θ + θ₀)/2) sin((θ − θ₀)/2): small angles keep their digits
-    exponent = -2 * second * math.sin((x + mode) / 2) * math.sin((x - mode) / 2)
-    if first > 1:
-        exponent += (first - 1) * math.log(math.sin(x) / math.sin(mode))
+    exponent = -2 * law.second * math.sin((x + law.mode) / 2) * math.sin((x - law.mode) / 2)
+    if law.first > 1:
+        exponent += (law.first - 1) * math.log(math.sin(x) / math.sin(law.mode))
     return math.exp(exponent)
 
 
 @lru_cache(maxsize=128)
 def power_table(beta: float) -> Table:
     """The size |x| of a draw with density ∝ e^{−|x|^β}, up to its `reach`."""
-    return _table(POWER, beta, 0.0, 0.0, reach(beta), mode=0.0)
+    return _table(Law(POWER, beta, 0.0, 0.0), 0.0, reach(beta))
 
 
 def reach(beta: float) -> float:
@@ -104,54 +110,45 @@ def angle_table(m: int, kappa: float) -> Table:
     curvature = kappa * cosine + (a / math.sin(mode) ** 2 if a else 0.0)
     # beyond 40 standard deviations nothing is left in float64
     far = 40 / math.sqrt(max(curvature, 0.1))
-    return _table(ANGLE, m, kappa, max(0.0, mode - far), min(math.pi, mode + far), mode)
+    law = Law(ANGLE, float(m), kappa, mode)
+    return _table(law, max(0.0, mode - far), min(math.pi, mode + far))
 
 
-def _table(kind: int, first: float, second: float, low: float, high: float, mode: float) -> Table:
+def _table(law: Law, low: float, high: float) -> Table:
     """As many boxes of equal area as the table holds, around a density that rises up to its mode and
     falls after it."""
-    density_ = (kind, float(first), float(second), float(mode))
     edges, smallest, largest = np.empty(BINS + 1), 0.0, high - low
     for _ in range(300):  # the smallest area with which they reach the end
         area = (smallest + largest) / 2
-        if _cover(*density_, low, high, area, edges) < high:
+        if _cover(law, low, high, area, edges) < high:
             smallest = area
         else:
             largest = area
-    _cover(*density_, low, high, largest, edges)
+    _cover(law, low, high, largest, edges)
     edges[-1] = high
-    values = np.array([density(*density_, float(x)) for x in edges])
+    values = np.array([density(law, float(x)) for x in edges])
     width = np.diff(edges)
     # a hair lower, so that rounding never breaks the bound; above, the boxes have room already
     floor = np.minimum(values[1:], values[:-1]) * (1 - 1e-12)
     top = largest / width * (1 + 1e-12)
-    return Table(*density_, np.stack([edges[:-1], width, top, floor], axis=1))
+    return Table(law, np.stack([edges[:-1], width, top, floor], axis=1))
 
 
 @compiled
-def _cover(
-    kind: int,
-    first: float,
-    second: float,
-    mode: float,
-    low: float,
-    high: float,
-    area: float,
-    edges: Array,
-) -> float:
+def _cover(law: Law, low: float, high: float, area: float, edges: Array) -> float:
     """Edges of boxes of a given area from the left; how far they reach."""
     x = low
     for k in range(BINS):
         edges[k] = x
-        if x >= mode:
-            height = density(kind, first, second, mode, x)
+        if x >= law.mode:
+            height = density(law, x)
             x = x + area / height if height * (high - x) > area else high
             continue
         # rising: the widest box whose height is the density at its right end, or at the mode
         near, far = x, high
         for _ in range(50):
             middle = (near + far) / 2
-            height = density(kind, first, second, mode, min(middle, mode))
+            height = density(law, min(middle, law.mode))
             if height * (middle - x) > area:
                 far = middle
             else:
@@ -195,9 +192,7 @@ def _draw(table: Table, place: Any) -> Any:
         sign = np.float64(np.int64((bits >> np.uint64(8)) & np.uint64(2))) - 1.0
         x = boxes[k, ZERO] + boxes[k, ONE] * point
         height = boxes[k, TWO] * _unit(bits)
-        if height <= boxes[k, THREE] or height <= density(
-            table.kind, table.first, table.second, table.mode, x
-        ):
+        if height <= boxes[k, THREE] or height <= density(table.law, x):
             return sign * x, place
 
 
@@ -255,8 +250,8 @@ def in_box(
             i, d = row[k], column[k]
             a, b = low[d], high[d]
             c = min(max(centre[i, d], a), b)
-            if is_wide(table.first, max(c - a, b - c) / scale):
-                x, place = _under_tangents(c, scale, table.first, a, b, place)
+            if is_wide(table.law.first, max(c - a, b - c) / scale):
+                x, place = _under_tangents(c, scale, table.law.first, a, b, place)
             else:
                 noise, place = _draw(table, place)
                 x = c + scale * noise
