@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -53,19 +53,6 @@ class Scoring:
 # --- images -----------------------------------------------------------------------------------------
 
 
-class Sprites(Protocol):
-    """Images by their factors (N×5), and how these are drawn, such as `NaturalSprites`."""
-
-    def pairs(self, n: int, rng: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Factors of n pairs."""
-
-    def sample(self, n: int, rng: Any) -> NDArray[Any]:
-        """Factors of n images."""
-
-    def images(self, factors: ArrayLike) -> NDArray[np.uint8]:
-        """Images N×64×64."""
-
-
 @dataclass(frozen=True, eq=False)
 class DSprites:
     """dSprites with pairs of the distribution "UNI" or "LAP"; re-rendered, or from packed original images."""
@@ -83,6 +70,9 @@ class DSprites:
         if self.packed is None:
             return dsprites.render(factors)
         return dsprites.unpack(self.packed[dsprites.index_of(factors)])
+
+
+Sprites = DSprites | natural_sprites.NaturalSprites
 
 
 def load(row: SpriteRow, original: bool = False) -> Sprites:
