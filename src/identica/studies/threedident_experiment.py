@@ -352,10 +352,7 @@ def codes_of(model: nn.Module, data: ImageSet) -> NDArray[np.float64]:
 
 @torch.no_grad()
 def read(
-    network: nn.Module,
-    apply: Callable[[Tensor], Tensor],
-    data: ImageSet,
-    say: Say = silent,
+    network: nn.Module, apply: Callable[[Tensor], Tensor], data: ImageSet, say: Say = silent
 ) -> Tensor:
     """What a network (or a method of it, `apply`) makes of all images of a data set."""
     parts = []

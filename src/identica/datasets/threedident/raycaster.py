@@ -159,10 +159,7 @@ def double(coarse: NDArray[np.float32], fine: NDArray[np.float32]) -> None:
 
 @compiled
 def compare(
-    light: NDArray[np.float32],
-    events: NDArray[np.uint8],
-    contrast: float,
-    rough: NDArray[np.uint8],
+    light: NDArray[np.float32], events: NDArray[np.uint8], contrast: float, rough: NDArray[np.uint8]
 ) -> None:
     """Mark the blocks with an edge or a shadow's rim: they differ from one of their neighbours."""
     side = len(light)
