@@ -138,11 +138,11 @@ class KittiTable(Study[KittiRow]):
             return "Single images, without their order in time: nothing singles out the factors."
         if row.p == 2:
             return (
-                "Steps of the codes are taken to be normal. Real ones are sparse, and only "
+                "Steps of the codes are assumed to be normal. Real ones are sparse, and only "
                 "the walls of a box let a normal model distinguish the factors from their rotations."
             )
         return (
-            "Steps of the codes are taken to have a Laplace distribution, which is nearer to the "
+            "Steps of the codes are assumed to have a Laplace distribution, which is nearer to the "
             "sparse steps of real factors; their own distribution is not known, so no theorem "
             "applies."
         )
@@ -152,5 +152,8 @@ class KittiTable(Study[KittiRow]):
         data = kitti_masks.load()
         frames = experiment.scored(data)[:SHOWN]
         z, codes = data.latents[frames].astype(float), codes_of(model, data.frames(frames))
-        images = lambda rows: 255 * data.frames(frames[rows])  # noqa: E731
+
+        def images(rows: NDArray[np.intp]) -> NDArray[np.uint8]:
+            return np.uint8(255) * data.frames(frames[rows])
+
         return meaning(z, codes, FACTORS, images, f"seed {run.seed}")

@@ -258,7 +258,10 @@ class SpritesTable(Study[SpriteRow]):
         row, data = experiment.row, load(experiment.row, experiment.original)
         z, codes = experiment.encoded(data, model, SHOWN)
         names = dsprites.FACTORS if row.is_dsprites else natural_sprites.FACTORS
-        images = lambda rows: data.images(z[rows]) * np.uint8(255 // experiment.white)  # noqa: E731
+
+        def images(rows: NDArray[np.intp]) -> NDArray[np.uint8]:
+            return data.images(z[rows]) * np.uint8(255 // experiment.white)
+
         vae = objective if isinstance(objective, VAE) else None
         which = f"seed {run.seed}, {run.config['data']}"
         return meaning(z.astype(float), codes, names, images, which, vae)
