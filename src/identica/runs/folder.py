@@ -19,12 +19,8 @@ from typing import Any
 from identica._io import locked, make_folder, read_json, write_json
 from identica.errors import DamagedError, InputError
 
-CONFIG, RESULT, METRICS, WEIGHTS = (
-    "config.json",
-    "result.json",
-    "metrics.jsonl",
-    "model.safetensors",
-)
+CONFIG, RESULT, METRICS = "config.json", "result.json", "metrics.jsonl"
+WEIGHTS = "model.safetensors"
 CHECKPOINT, PROGRESS, NOTES, LOCK = "checkpoint.safetensors", "progress.json", "notes.log", ".lock"
 PARTS = "parts"  # a folder for each part of a run that is trained in several
 

@@ -335,7 +335,7 @@ def test_damage_is_told_in_one_sentence(tmp_path, z, packed):
     (tmp_path / "copy" / home / first).unlink()  # as told
     mended = build(tmp_path / "copy", z, paint, size=SIZE, packed=packed)
     np.testing.assert_array_equal(mended.images(range(10)), paint(z, SIZE))
-    with pytest.raises(InputError, match="the latents are of another data set"):
+    with pytest.raises(InputError, match="the latents belong to another data set"):
         damaged(latents(z[:4]))
     with pytest.raises(InputError, match="missing"):
         damaged(latents(np.concatenate([z, z])))
