@@ -18,7 +18,6 @@ from identica import (
     Sphere,
     Uniform,
     VonMisesFisher,
-    _rejection,
 )
 from identica._bessel import mean_cosine
 from identica._samplers import reach
@@ -56,12 +55,10 @@ def test_truncated_draws_of_any_shape_and_scale(shape, scale):
     box, family = Box(2), GeneralizedNormal(shape, scale)
     centre = torch.tensor([0.0, 0.7], dtype=torch.float64).expand(N, 2)
     z = family.sample(box, centre, generator=3)
-    other = _rejection.coordinatewise(shape, scale, box, centre, torch.Generator().manual_seed(4))
     assert box.contains(z).all()
     for i, c in enumerate((0.0, 0.7)):
         cdf = truncated_cdf(shape, scale, c)
         assert stats.kstest(z[:, i].numpy(), cdf).pvalue > 1e-3
-        assert stats.kstest(other[:, i].numpy(), cdf).pvalue > 1e-3
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e300])
@@ -105,26 +102,24 @@ def test_reach_is_the_end_of_the_tail(shape):
 
 
 def von_mises_fisher_draws(n, kappa, size):
-    """Draws around the pole, by the tables and by the way for other devices."""
-    family, centre = VonMisesFisher(kappa), Sphere(n).origin.expand(size, n)
-    yield family.sample(Sphere(n), centre, generator=0)
-    yield _rejection.von_mises_fisher(kappa, Sphere(n), centre, torch.Generator().manual_seed(0))
+    """Draws around the pole."""
+    return VonMisesFisher(kappa).sample(Sphere(n), Sphere(n).origin.expand(size, n), generator=0)
 
 
 @pytest.mark.parametrize("kappa", [1e10, 1e100, 1e300])
 @pytest.mark.parametrize("n", [2, 3, 1000])
 def test_von_mises_fisher_of_huge_concentration_has_normal_tangents(n, kappa):
     # κ times the square of the sine is that of a normal vector in n − 1 dimensions, up to order n/κ
-    for z in von_mises_fisher_draws(n, kappa, 400):
-        size = kappa * z[:, 1:].square().sum(1).numpy()
-        assert stats.kstest(size, stats.chi2(n - 1).cdf).pvalue > 1e-3
+    z = von_mises_fisher_draws(n, kappa, 400)
+    size = kappa * z[:, 1:].square().sum(1).numpy()
+    assert stats.kstest(size, stats.chi2(n - 1).cdf).pvalue > 1e-3
 
 
 def test_von_mises_fisher_where_its_density_underflows():
     # sin^{998}θ at the mode is about 1e-512
-    for z in von_mises_fisher_draws(1000, 1e4, 400):
-        error = 5 * z[:, 0].std() / math.sqrt(400)
-        assert z[:, 0].mean().item() == pytest.approx(mean_cosine(1000, 1e4), abs=error.item())
+    z = von_mises_fisher_draws(1000, 1e4, 400)
+    error = 5 * z[:, 0].std() / math.sqrt(400)
+    assert z[:, 0].mean().item() == pytest.approx(mean_cosine(1000, 1e4), abs=error.item())
 
 
 @pytest.mark.parametrize("radius", [1e-300, 1e300])

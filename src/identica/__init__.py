@@ -14,14 +14,7 @@ if TYPE_CHECKING:
     from identica.encoders import MLP, ContrastiveModel, ConvEncoder
     from identica.errors import InputError
     from identica.estimator import ContrastiveICA
-    from identica.families import (
-        GeneralizedNormal,
-        Joint,
-        Laplace,
-        Normal,
-        Uniform,
-        VonMisesFisher,
-    )
+    from identica.families import GeneralizedNormal, Joint, Laplace, Normal, Uniform, VonMisesFisher
     from identica.heads import BoxHead, EuclideanHead, SphereHead
     from identica.losses import AlignUniform, InfoNCE
     from identica.mixing import CouplingFlow, InvertibleMLP
@@ -41,14 +34,8 @@ _HOME = {
     ),
     **dict.fromkeys(["CouplingFlow", "InvertibleMLP"], "mixing"),
     **dict.fromkeys(["GenerativeProcess", "Pairs"], "process"),
-    **dict.fromkeys(
-        ["MLP", "ContrastiveModel", "ConvEncoder"],
-        "encoders",
-    ),
-    **dict.fromkeys(
-        ["BoxHead", "EuclideanHead", "SphereHead"],
-        "heads",
-    ),
+    **dict.fromkeys(["MLP", "ContrastiveModel", "ConvEncoder"], "encoders"),
+    **dict.fromkeys(["BoxHead", "EuclideanHead", "SphereHead"], "heads"),
     "ContrastiveICA": "estimator",
     **dict.fromkeys(["AlignUniform", "InfoNCE"], "losses"),
     **dict.fromkeys(["Guarantee", "guarantee"], "theory"),

@@ -39,6 +39,17 @@ def replacing(path: Path) -> Iterator[Path]:
             temporary.unlink(missing_ok=True)
 
 
+@contextmanager
+def writing(name: str, path: Path) -> Iterator[Path]:
+    """`replacing`, with the folder made first and one `InputError` that names the argument `name`."""
+    make_folder(name, path.parent)
+    try:
+        with replacing(path) as temporary:
+            yield temporary
+    except OSError as error:
+        raise InputError(f"{name}: cannot write {path}: {error.strerror or error}") from None
+
+
 def write_text(path: Path, text: str) -> None:
     """Write a text file in one step.
 

@@ -1,4 +1,4 @@
-"""Random draws on the CPU at the speed of the random bits: tables with exact rejection.
+"""Random draws at the speed of the random bits: tables with exact rejection, on the CPU.
 
 A density on an interval is covered by boxes of equal area. A box is chosen by its number, a point and
 a height within it are drawn, and the point is kept if the height lies below the density. Nearly all
@@ -32,13 +32,20 @@ POWER, ANGLE = 0, 1  # kinds of density
 ZERO, ONE, TWO, THREE = (np.uint64(i) for i in range(4))
 
 
-class Table(NamedTuple):
-    """Boxes over a density, a row each: left edge, width, height, lowest value of the density."""
+class Law(NamedTuple):
+    """A density: e^{−x^β}, or that of the angle of a von Mises–Fisher draw, sin^{m−1}θ e^{κ cos θ}, divided
+    by its value at the mode."""
 
     kind: int
     first: float  # β of a power, m of an angle
     second: float  # κ of an angle
     mode: float  # where the density is 1
+
+
+class Table(NamedTuple):
+    """Boxes over a density, a row each: left edge, width, height, lowest value of the density."""
+
+    law: Law
     boxes: Array
 
 
@@ -55,27 +62,26 @@ def compiled(function: F) -> F:
 
 
 def inlined(function: F) -> F:
-    """The same for what every draw goes through: callers get a copy of it, not a call to it."""
+    """The same for the innermost functions: they are inlined into their callers."""
     return cast(F, numba.njit(forceinline=True, **OPTIONS)(function))
 
 
 @compiled
-def density(kind: int, first: float, second: float, mode: float, x: float) -> float:
-    """e^{−x^β}, or the density of the angle of a von Mises–Fisher draw, sin^{m−1}θ e^{κ cos θ}, divided
-    by its value at the mode."""
-    if kind == POWER:
-        return math.exp(-(x**first))
+def density(law: Law, x: float) -> float:
+    """The density at x."""
+    if law.kind == POWER:
+        return math.exp(-(x**law.first))
     # cos θ − cos θ₀ = −2 sin((θ + θ₀)/2) sin((θ − θ₀)/2): small angles keep their digits
-    exponent = -2 * second * math.sin((x + mode) / 2) * math.sin((x - mode) / 2)
-    if first > 1:
-        exponent += (first - 1) * math.log(math.sin(x) / math.sin(mode))
+    exponent = -2 * law.second * math.sin((x + law.mode) / 2) * math.sin((x - law.mode) / 2)
+    if law.first > 1:
+        exponent += (law.first - 1) * math.log(math.sin(x) / math.sin(law.mode))
     return math.exp(exponent)
 
 
 @lru_cache(maxsize=128)
 def power_table(beta: float) -> Table:
     """The size |x| of a draw with density ∝ e^{−|x|^β}, up to its `reach`."""
-    return _table(POWER, beta, 0.0, 0.0, reach(beta), mode=0.0)
+    return _table(Law(POWER, beta, 0.0, 0.0), 0.0, reach(beta))
 
 
 def reach(beta: float) -> float:
@@ -104,54 +110,45 @@ def angle_table(m: int, kappa: float) -> Table:
     curvature = kappa * cosine + (a / math.sin(mode) ** 2 if a else 0.0)
     # beyond 40 standard deviations nothing is left in float64
     far = 40 / math.sqrt(max(curvature, 0.1))
-    return _table(ANGLE, m, kappa, max(0.0, mode - far), min(math.pi, mode + far), mode)
+    law = Law(ANGLE, float(m), kappa, mode)
+    return _table(law, max(0.0, mode - far), min(math.pi, mode + far))
 
 
-def _table(kind: int, first: float, second: float, low: float, high: float, mode: float) -> Table:
+def _table(law: Law, low: float, high: float) -> Table:
     """As many boxes of equal area as the table holds, around a density that rises up to its mode and
     falls after it."""
-    density_ = (kind, float(first), float(second), float(mode))
     edges, smallest, largest = np.empty(BINS + 1), 0.0, high - low
     for _ in range(300):  # the smallest area with which they reach the end
         area = (smallest + largest) / 2
-        if _cover(*density_, low, high, area, edges) < high:
+        if _cover(law, low, high, area, edges) < high:
             smallest = area
         else:
             largest = area
-    _cover(*density_, low, high, largest, edges)
+    _cover(law, low, high, largest, edges)
     edges[-1] = high
-    values = np.array([density(*density_, float(x)) for x in edges])
+    values = np.array([density(law, float(x)) for x in edges])
     width = np.diff(edges)
     # a hair lower, so that rounding never breaks the bound; above, the boxes have room already
     floor = np.minimum(values[1:], values[:-1]) * (1 - 1e-12)
     top = largest / width * (1 + 1e-12)
-    return Table(*density_, np.stack([edges[:-1], width, top, floor], axis=1))
+    return Table(law, np.stack([edges[:-1], width, top, floor], axis=1))
 
 
 @compiled
-def _cover(
-    kind: int,
-    first: float,
-    second: float,
-    mode: float,
-    low: float,
-    high: float,
-    area: float,
-    edges: Array,
-) -> float:
+def _cover(law: Law, low: float, high: float, area: float, edges: Array) -> float:
     """Edges of boxes of a given area from the left; how far they reach."""
     x = low
     for k in range(BINS):
         edges[k] = x
-        if x >= mode:
-            height = density(kind, first, second, mode, x)
+        if x >= law.mode:
+            height = density(law, x)
             x = x + area / height if height * (high - x) > area else high
             continue
         # rising: the widest box whose height is the density at its right end, or at the mode
         near, far = x, high
         for _ in range(50):
             middle = (near + far) / 2
-            height = density(kind, first, second, mode, min(middle, mode))
+            height = density(law, min(middle, law.mode))
             if height * (middle - x) > area:
                 far = middle
             else:
@@ -195,9 +192,7 @@ def _draw(table: Table, place: Any) -> Any:
         sign = np.float64(np.int64((bits >> np.uint64(8)) & np.uint64(2))) - 1.0
         x = boxes[k, ZERO] + boxes[k, ONE] * point
         height = boxes[k, TWO] * _unit(bits)
-        if height <= boxes[k, THREE] or height <= density(
-            table.kind, table.first, table.second, table.mode, x
-        ):
+        if height <= boxes[k, THREE] or height <= density(table.law, x):
             return sign * x, place
 
 
@@ -255,8 +250,8 @@ def in_box(
             i, d = row[k], column[k]
             a, b = low[d], high[d]
             c = min(max(centre[i, d], a), b)
-            if is_wide(table.first, max(c - a, b - c) / scale):
-                x, place = _under_tangents(c, scale, table.first, a, b, place)
+            if is_wide(table.law.first, max(c - a, b - c) / scale):
+                x, place = _under_tangents(c, scale, table.law.first, a, b, place)
             else:
                 noise, place = _draw(table, place)
                 x = c + scale * noise
@@ -320,19 +315,20 @@ def on_sphere(centre: Array, angles: Table, side: Array, place: Any, out: Array)
 # --- the same for tensors ------------------------------------------------------------------------
 
 
-def can_draw(centre: Tensor) -> bool:
-    """Whether these draws serve tensors like this one."""
-    return centre.device.type == "cpu" and centre.dtype in (torch.float32, torch.float64)
-
-
 def _rows(centre: Tensor) -> Array:
-    rows: Array = centre.detach().reshape(-1, centre.shape[-1]).contiguous().numpy()
+    """The centres as rows of float32 or float64 on the CPU."""
+    dtype = centre.dtype if centre.dtype == torch.float64 else torch.float32
+    rows: Array = (
+        centre.detach().reshape(-1, centre.shape[-1]).to("cpu", dtype).contiguous().numpy()
+    )
     return rows
 
 
 def _place(generator: torch.Generator) -> Any:
     """Where in the sequence of random words to start."""
-    return np.uint64(torch.randint(1 << 62, (1,), generator=generator).item())
+    return np.uint64(
+        torch.randint(1 << 62, (1,), generator=generator, device=generator.device).item()
+    )
 
 
 @lru_cache(maxsize=128)
@@ -360,7 +356,9 @@ def coordinatewise(
         out *= space.radius
     else:
         around(rows, float(scale), table, out, place)
-    return torch.from_numpy(out).reshape(centre.shape)
+    draws = torch.from_numpy(out).reshape(centre.shape).to(centre)
+    # half precision may have no number between the draw and the wall
+    return draws if centre.dtype in (torch.float32, torch.float64) else space.project(draws)
 
 
 def von_mises_fisher(
@@ -368,8 +366,9 @@ def von_mises_fisher(
 ) -> Tensor:
     """Von Mises–Fisher draws around each centre (…×n) on the sphere."""
     rows, table = _rows(centre), angle_table(space.dim - 1, float(kappa))
-    side = torch.randn(rows.shape, generator=generator, dtype=centre.dtype).numpy()
     out = np.empty_like(rows)
+    dtype, device = torch.from_numpy(rows).dtype, generator.device
+    side = torch.randn(rows.shape, generator=generator, dtype=dtype, device=device).cpu().numpy()
     on_sphere(rows / space.radius, table, side, _place(generator), out)
     out *= space.radius
-    return torch.from_numpy(out).reshape(centre.shape)
+    return torch.from_numpy(out).reshape(centre.shape).to(centre)

@@ -46,7 +46,7 @@ def as_device(name: str, value: Any) -> torch.device:
         torch.empty(0, device=device)
     except (RuntimeError, TypeError, ValueError, AssertionError) as error:
         why = str(error).splitlines()[0]
-        raise InputError(f"{name} must be a device of torch that is at hand: {why}") from None
+        raise InputError(f"{name} must be an available torch device: {why}") from None
     if device.type == "meta":
         raise InputError(f"{name} must be a device that holds values, got {value!r}")
     return device

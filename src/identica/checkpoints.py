@@ -19,18 +19,13 @@ TREE, CHECKSUM = "identica", "identica-sha256"  # names in the metadata
 
 def save(path: Path, state: Any) -> None:
     """Write nested dicts and lists of tensors and plain values, in one step."""
-    tensors: dict[str, Tensor] = {}
-    tree = _take_out(state, tensors)
-    _write(path, tensors, json.dumps(tree))
+    _write(path, pack(state))
 
 
 def load(path: Path) -> Any:
     """Read what `save` wrote; a damaged or foreign file gives one clear error."""
     try:
-        tensors, tree = _read(path)
-        if tree is None:
-            raise ValueError("it has no metadata of identica")
-        return _put_back(json.loads(tree), tensors)
+        return unpack(path.read_bytes())
     except FileNotFoundError:
         raise InputError(f"{path} does not exist") from None
     except Exception as error:  # whatever content of the wrong type, size or depth leads to
@@ -39,26 +34,62 @@ def load(path: Path) -> Any:
         ) from None
 
 
-def _write(path: Path, tensors: dict[str, Tensor], tree: str | None = None) -> None:
+def save_weights(path: Path, module: torch.nn.Module) -> None:
+    """Write a module's weights as a plain safetensors file."""
+    weights = {name: value.contiguous() for name, value in module.state_dict().items()}
+    _write(path, _encoded(weights))
+
+
+def load_weights(path: Path, module: torch.nn.Module) -> None:
+    """Read what `save_weights` wrote, or a plain safetensors file, into a module of the same shape."""
+    try:
+        module.load_state_dict(_decoded(path.read_bytes())[0])
+    except FileNotFoundError:
+        raise InputError(f"{path} does not exist") from None
+    except (ValueError, RuntimeError, OSError) as error:
+        raise InputError(f"{path} does not hold the weights of this model: {error}") from None
+
+
+def pack(state: Any) -> bytes:
+    """Nested dicts and lists of tensors and plain values as bytes, for `unpack`."""
+    tensors: dict[str, Tensor] = {}
+    tree = json.dumps(_take_out(state, tensors))
+    return _encoded(tensors, tree)
+
+
+def unpack(packed: bytes) -> Any:
+    """What was given to `pack`."""
+    tensors, tree = _decoded(packed)
+    if tree is None:
+        raise ValueError("it has no metadata of identica")
+    return _put_back(json.loads(tree), tensors)
+
+
+def _write(path: Path, content: bytes) -> None:
+    # by way of bytes: safetensors' own files are closed to everybody else, even on a shared folder
+    with replacing(path) as temporary:
+        temporary.write_bytes(content)
+
+
+def _encoded(tensors: dict[str, Tensor], tree: str | None = None) -> bytes:
     from safetensors.torch import save
 
     metadata = {CHECKSUM: checksum(tensors, tree)} | ({} if tree is None else {TREE: tree})
-    # by way of bytes: safetensors' own files are closed to everybody else, even on a shared folder
-    with replacing(path) as temporary:
-        temporary.write_bytes(save(tensors, metadata=metadata))
+    return save(tensors, metadata=metadata)
 
 
-def _read(path: Path) -> tuple[dict[str, Tensor], str | None]:
-    """What `_write` was given. Plain weights of others, which have no checksum, are read as well."""
-    from safetensors import SafetensorError, safe_open
+def _decoded(content: bytes) -> tuple[dict[str, Tensor], str | None]:
+    """What `_encoded` was given. Plain weights of others, which have no checksum, are read as well."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load
 
     try:
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            # copies, as a file is no place for aligned tensors: products of others round differently
-            tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
+        # copies, as bytes are no place for aligned tensors: products of others round differently
+        tensors = {name: tensor.clone() for name, tensor in load(content).items()}
     except SafetensorError as error:
         raise ValueError(str(error)) from None
+    header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+    metadata = header.get("__metadata__") or {}
     tree = metadata.get(TREE)
     if {TREE, CHECKSUM} & metadata.keys() and metadata.get(CHECKSUM) != checksum(tensors, tree):
         raise ValueError("its content does not match its checksum")
@@ -108,36 +139,3 @@ def _put_back(tree: Any, tensors: dict[str, Tensor]) -> Any:
         case "value":
             return content
     raise ValueError(f"unknown structure {kind!r}")
-
-
-def pack(state: Any) -> bytes:
-    """Nested dicts and lists of tensors and plain values as bytes, for `unpack`."""
-    from safetensors.torch import save
-
-    tensors: dict[str, Tensor] = {}
-    tree = json.dumps(_take_out(state, tensors))
-    return save(tensors | {"tree": torch.tensor(list(tree.encode()), dtype=torch.uint8)})
-
-
-def unpack(packed: bytes) -> Any:
-    """What was given to `pack`."""
-    from safetensors.torch import load
-
-    # copies, as bytes are no place for aligned tensors: products of others round differently
-    tensors = {name: tensor.clone() for name, tensor in load(packed).items()}
-    return _put_back(json.loads(bytes(tensors.pop("tree").numpy())), tensors)
-
-
-def save_weights(path: Path, module: torch.nn.Module) -> None:
-    """Write a module's weights as a plain safetensors file."""
-    _write(path, {name: value.contiguous() for name, value in module.state_dict().items()})
-
-
-def load_weights(path: Path, module: torch.nn.Module) -> None:
-    """Read what `save_weights` wrote, or a plain safetensors file, into a module of the same shape."""
-    try:
-        module.load_state_dict(_read(path)[0])
-    except FileNotFoundError:
-        raise InputError(f"{path} does not exist") from None
-    except (ValueError, RuntimeError, OSError) as error:
-        raise InputError(f"{path} does not hold the weights of this model: {error}") from None

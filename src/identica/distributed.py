@@ -2,9 +2,9 @@
 
     torchrun --nproc-per-node 2 script.py        # script: with processes(): train(…)
 
-All processes draw the same batch and keep their own rows of it, so the result does not depend on how
-many they are, but for two things: on the CPU, batch normalisation is by the rows of each process, and
-autoencoders draw the same noise in each.
+All processes draw the same batch and keep their own rows of it, so the result does not depend on their
+number, with two exceptions: on the CPU, batch statistics are those of each process, and autoencoders draw
+the same noise in each.
 """
 
 from __future__ import annotations

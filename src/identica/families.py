@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from identica import _rejection, _samplers
+from identica import _samplers
 from identica._bessel import log_mean_exp_cosine, log_mean_exp_gap, mean_cosine
 from identica._random import as_generator
 from identica._tensors import alike, floats, points, same_device
@@ -158,7 +158,7 @@ class Uniform(Family):
         return math.isfinite(space.log_volume)
 
     def _sample(self, space: Space, centre: Tensor, generator: torch.Generator) -> Tensor:
-        if isinstance(space, Sphere) and _samplers.can_draw(centre):  # normal draws, projected
+        if isinstance(space, Sphere):  # normal draws, projected
             around = torch.zeros_like(centre)
             return _samplers.coordinatewise(2.0, space.radius, space, around, generator)
         size = math.prod(centre.shape[:-1])
@@ -196,9 +196,7 @@ class VonMisesFisher(Family):
 
     def _sample(self, space: Space, centre: Tensor, generator: torch.Generator) -> Tensor:
         assert isinstance(space, Sphere)
-        fast = _samplers.can_draw(centre)
-        draw = _samplers.von_mises_fisher if fast else _rejection.von_mises_fisher
-        return draw(self.kappa, space, centre, generator)
+        return _samplers.von_mises_fisher(self.kappa, space, centre, generator)
 
     def _log_prob(self, space: Space, z: Tensor, centre: Tensor) -> Tensor:
         assert isinstance(space, Sphere)
@@ -233,9 +231,7 @@ class Coordinatewise(Family):
         widest = _samplers.reach(self.p) * (self.width if isinstance(space, Euclidean) else 1.0)
         if not isinstance(space, Box) and widest > torch.finfo(centre.dtype).max:
             raise InputError(f"draws of {self} exceed the range of {centre.dtype}")
-        fast = _samplers.can_draw(centre)
-        draw = _samplers.coordinatewise if fast else _rejection.coordinatewise
-        return draw(self.p, self.width, space, centre, generator)
+        return _samplers.coordinatewise(self.p, self.width, space, centre, generator)
 
     def _log_prob(self, space: Space, z: Tensor, centre: Tensor) -> Tensor:
         if isinstance(space, Sphere):

@@ -23,9 +23,6 @@ class Mixing(nn.Module, ABC):
     def inverse(self, x: Tensor) -> Tensor:
         """The z (N×n) with g(z) = x (N×m); for x off the image of g, some z nearby."""
 
-    def _check(self, name: str, values: Tensor, columns: int) -> None:
-        points(name, values, columns)
-
 
 class InvertibleMLP(Mixing):
     """The paper's mixing: bias-free linear layers with leaky ReLUs between them.
@@ -77,7 +74,7 @@ class InvertibleMLP(Mixing):
 
     def forward(self, z: Tensor) -> Tensor:
         """x = g(z), N×m, for z of shape N×n."""
-        self._check("z", z, self.dim)
+        points("z", z, self.dim)
         for layer in range(self.layers):
             if layer:
                 z = nn.functional.leaky_relu(z, self.slope)
@@ -85,7 +82,7 @@ class InvertibleMLP(Mixing):
         return z
 
     def inverse(self, x: Tensor) -> Tensor:
-        self._check("x", x, self.observed)
+        points("x", x, self.observed)
         for layer in reversed(range(self.layers)):
             x = x @ self.get_buffer(f"inverse{layer}").to(x.dtype).T
             if layer:
@@ -170,7 +167,7 @@ class CouplingFlow(Mixing):
 
     def forward(self, z: Tensor) -> Tensor:
         """x = g(z), N×m, for z of shape N×n."""
-        self._check("z", z, self.dim)
+        points("z", z, self.dim)
         change = self.dim // 2
         for layer in range(self.layers):
             z = z @ self._weight(f"rotation{layer}", z).T
@@ -180,7 +177,7 @@ class CouplingFlow(Mixing):
         return z @ self._weight("lift", z).T
 
     def inverse(self, x: Tensor) -> Tensor:
-        self._check("x", x, self.observed)
+        points("x", x, self.observed)
         z = x @ self._weight("lift", x)
         change = self.dim // 2
         for layer in reversed(range(self.layers)):

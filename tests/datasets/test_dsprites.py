@@ -199,7 +199,7 @@ def test_damaged_and_foreign_archives(small):
         (noise, classes[::-1], "latents_classes must be"),
         (noise, classes[:, 1:], "latents_classes must be"),
     ):
-        with pytest.raises(InputError, match=rf"bad\.npz: {match}"):
+        with pytest.raises(InputError, match=rf"bad\.npz .*: {match}"):
             load(archive(bad, images, labels))
     whole = archive(bad, noise, classes).read_bytes()
     damaged = bytearray(whole)
@@ -297,7 +297,7 @@ def test_absurd_sizes_are_refused():
         for n in (10**15, 10**30, -1, 1.5):
             with pytest.raises(InputError, match="n must be"):
                 draw(n, rng=0)
-    with pytest.raises(InputError, match="columns must be at most"):
+    with pytest.raises(InputError, match=r"columns must be .* at most"):
         picture(columns=10**9)
     with pytest.raises(InputError, match="packed must be uint8"):
         picture(packed=np.zeros((3, 512), np.uint8))

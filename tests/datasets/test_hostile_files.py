@@ -331,9 +331,9 @@ def test_special_files_are_refused(tmp_path):
     os.mkfifo(folder / "raw_latents.npy")
     for read in (_unpickle.load, kitti_masks.load, natural_sprites.load, dsprites.load):
         for path in (pipe, tmp_path, "/dev/zero"):
-            with pytest.raises(InputError, match="must be a regular file"):
+            with pytest.raises(InputError, match="must be a file, not a folder"):
                 read(path)
-    with pytest.raises(InputError, match="must be a regular file"):
+    with pytest.raises(InputError, match="must be a file, not a folder"):
         ImageSet(folder)
 
 

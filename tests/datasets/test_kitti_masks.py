@@ -246,7 +246,7 @@ def test_values_that_fit_no_type_are_refused(tmp_path, content):
 
 
 def test_absurd_sizes_are_refused(tmp_path):
-    with pytest.raises(InputError, match="n must be at most"):
+    with pytest.raises(InputError, match=r"n must be .* at most"):
         toy(3).pairs(1, 10**15, rng=0)
     lists = {**vars_of(toy(3, 4)), "window": [0, 0]}
     with pytest.raises(InputError, match="window must be a NumPy array"):

@@ -177,7 +177,7 @@ def test_builder_refuses_bad_folders(tmp_path):
     whole = tmp_path / "whole.png"
     Image.fromarray(np.random.default_rng(0).integers(0, 9, (99, 99), np.uint16)).save(whole)
     file.write_bytes(whole.read_bytes()[:3000])
-    with pytest.raises(InputError, match="cut short"):
+    with pytest.raises(InputError, match="damaged"):
         build(mots=tmp_path)
 
 

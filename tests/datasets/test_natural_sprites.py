@@ -243,7 +243,7 @@ def test_bad_files(tmp_path, monkeypatch):
         with pytest.raises(InputError, match=match):
             load(path)
     path.write_bytes(b"\xff\xfe\x00binary\x00")
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match="not comma-separated text"):
         load(path)
     with pytest.raises(InputError, match=r"none\.csv does not exist"):
         load(tmp_path / "none.csv")
@@ -265,7 +265,7 @@ def test_files_of_other_systems_are_the_same(tmp_path, films):
 def test_absurd_sizes_and_other_kinds_are_refused(tmp_path, films):
     sprites = load(measured_file(tmp_path / "a.csv", films), discrete=True)
     for draw in (sprites.sample, sprites.pairs):
-        with pytest.raises(InputError, match="n must be at most"):
+        with pytest.raises(InputError, match=r"n must be .* at most"):
             draw(10**15, rng=0)
     for kind in ("m8[s]", "M8[s]", bool, complex, object):
         with pytest.raises(InputError, match="factors must be whole numbers"):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from identica import InputError
-from identica.datasets.npz import map_npy, npz_names, read_npz
+from identica.datasets.reading import map_npy, npz_names, read_npz
 from identica.estimator.files import fingerprint, read
 
 sys.path.append(str(Path(__file__).parents[1]))  # validation stands beside the tests

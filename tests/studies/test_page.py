@@ -129,7 +129,7 @@ def test_every_trained_row_has_its_curves_and_its_factors(tmp_path):
     report(tmp_path, study)
     text = (tmp_path / "report.html").read_text()
     assert text.count("data:image/png;base64,") == 4
-    assert text.count("<figcaption>Training, by seed") == 2
+    assert text.count(" in training, by seed<") == 2
     assert "seed 0, after the best linear map" in text
     assert "seed 0, after the best order, sign and scale" in text
 

@@ -276,9 +276,9 @@ def test_a_table_of_medians(nothing, tmp_path):
         assert record["ours"]["mean"] == pytest.approx(sum(values) / len(values))
         assert record["ours"]["std"] == pytest.approx((max(values) - min(values)) / 2)
     page = (folder / "report.html").read_text()
-    assert page.count("<figcaption>Training, by seed") == 2
+    assert page.count(" in training, by seed<") == 2
     assert page.count("<figcaption>True factors against their codes, seed 0, dsprites-re") == 2
-    assert page.count("<figcaption>What the decoder draws") == 1
+    assert page.count("<figcaption>What the decoder renders") == 1
     assert page.count("<figcaption>An image (left), and the images nearest to it") == 1
 
     # the score is that of the factors and codes of the run, by scipy and all assignments

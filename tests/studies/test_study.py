@@ -175,8 +175,8 @@ def test_a_damaged_history_costs_its_curve_alone(line, tmp_path):
         (tmp_path / name / "metrics.jsonl").write_text(text)
     found = [Finished(n, tmp_path / name, {}, {}) for n, name in enumerate(("whole", "damaged"))]
     assert read_metrics(tmp_path / "damaged", "step", "mcc") == []
-    assert len(curves(found, "mcc", goal=None)) == 1
-    assert curves(found[1:], "mcc", goal=None) == []
+    assert len(curves(found, "mcc", goal=None, on="drawn images")) == 1
+    assert curves(found[1:], "mcc", goal=None, on="drawn images") == []
 
 
 @pytest.mark.parametrize(

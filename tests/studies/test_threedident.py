@@ -147,7 +147,7 @@ def test_positives_that_do_not_belong_to_the_images_are_refused(finished):
     with pytest.raises(InputError, match=r"Normal-std-0.5.npy must hold positives of 40 images"):
         made(ROWS[0], QUICK).positives(finished)
     path.write_bytes(before[:100])
-    with pytest.raises(InputError, match="cut short"):
+    with pytest.raises(InputError, match="damaged"):
         made(ROWS[0], QUICK).positives(finished)
     path.write_bytes(before)
 

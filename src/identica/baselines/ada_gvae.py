@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.distributions import Normal, kl_divergence
 
-from identica._validate import nonnegative
-from identica.baselines.vae import VAE, Gaussian, images, kl_to_standard
+from identica.baselines.vae import VAE, images, normal
 from identica.process import Pairs
 
 
@@ -16,7 +16,7 @@ class AdaGVAE(VAE):
         L = E[ −log p(x | z) + β·KL(q̃(z | x) ‖ N(0, I)) ],  z ~ q̃(z | x)
 
     where q̃ averages the two posteriors in the codes whose KL(q ‖ q_pos) lies below half-way between
-    the smallest and the largest of the pair (see `share`).
+    the smallest and the largest of the pair (see `shared`).
 
     Reference: Locatello et al., "Weakly-Supervised Disentanglement Without Compromises", ICML 2020.
 
@@ -31,50 +31,26 @@ class AdaGVAE(VAE):
     torch.Size([])
     """
 
-    def __init__(
-        self,
-        n: int = 10,
-        *,
-        beta: float = 1.0,
-        channels: int = 1,
-        scale: float = 1.0,
-        network: str = "conv",
-        seed: int = 0,
-    ) -> None:
-        super().__init__(n, channels=channels, scale=scale, network=network, seed=seed)
-        self.beta = nonnegative("beta", beta)
-
     def forward(self, pairs: Pairs) -> Tensor:
         x = images(pairs)
-        halves = share(*self.posterior(x).halves())
-        q = Gaussian(*(torch.cat(members) for members in zip(*halves, strict=True)))
-        return self.misfit(x, q.draw(self.noise)) + self.beta * kl_to_standard(q).sum(1).mean()
+        misfit, to_prior = self.terms(x, shared(self.posterior(x)))
+        return misfit + to_prior
 
 
-def share(first: Gaussian, second: Gaussian) -> tuple[Gaussian, Gaussian]:
-    """Both posteriors with the mean of their means and of their variances where they hardly differ:
+def shared(q: Normal) -> Normal:
+    """Posteriors of 2N images, of which i and N + i are a pair, where the two of a pair hardly differ
+    with the mean of their means and of their variances:
 
-        KL(first_i ‖ second_i) < (min_j KL_j + max_j KL_j)/2
+        KL(q_i ‖ q_{N+i}) < (min KL + max KL)/2, over the codes of the pair
 
-    >>> zeros = torch.zeros(1, 3)
-    >>> a, b = share(Gaussian(zeros, zeros), Gaussian(torch.tensor([[0.5, 4.0, 1.0]]), zeros))
-    >>> a.mean, b.mean
-    (tensor([[0.2500, 0.0000, 0.5000]]), tensor([[0.2500, 4.0000, 0.5000]]))
+    >>> shared(normal(torch.tensor([[0.0, 0.0, 0.0], [0.5, 4.0, 1.0]]), torch.ones(2, 3))).mean
+    tensor([[0.2500, 0.0000, 0.5000],
+            [0.2500, 4.0000, 0.5000]])
     """
-    differ = kl(first, second)
+    means, variances = q.mean.chunk(2), q.variance.chunk(2)
+    differ = kl_divergence(*map(normal, means, q.stddev.chunk(2)))
     low, high = differ.aminmax(dim=1, keepdim=True)
     # which codes are shared is a choice, not a quantity to learn
-    alike = (differ < (low + high) / 2).detach()
-    mean = (first.mean + second.mean) / 2
-    log_var = ((first.log_var.exp() + second.log_var.exp()) / 2).log()
-    one, two = (
-        Gaussian(torch.where(alike, mean, q.mean), torch.where(alike, log_var, q.log_var))
-        for q in (first, second)
-    )
-    return one, two
-
-
-def kl(p: Gaussian, q: Gaussian) -> Tensor:
-    """KL(p ‖ q) of each code, N×n, in nats."""
-    ratio = p.log_var - q.log_var
-    return (ratio.exp() + (p.mean - q.mean) ** 2 * (-q.log_var).exp() - 1 - ratio) / 2
+    alike = (differ < (low + high) / 2).detach().repeat(2, 1)
+    mean, variance = (torch.stack(both).mean(0).repeat(2, 1) for both in (means, variances))
+    return normal(torch.where(alike, mean, q.mean), torch.where(alike, variance.sqrt(), q.stddev))

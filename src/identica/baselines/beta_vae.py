@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from torch import Tensor
 
-from identica._validate import nonnegative
-from identica.baselines.vae import VAE, images, kl_to_standard
+from identica.baselines.vae import VAE, images
 from identica.process import Pairs
 
 
@@ -29,20 +30,10 @@ class BetaVAE(VAE):
     torch.Size([])
     """
 
-    def __init__(
-        self,
-        n: int = 10,
-        *,
-        beta: float = 8.0,
-        channels: int = 1,
-        scale: float = 1.0,
-        network: str = "conv",
-        seed: int = 0,
-    ) -> None:
-        super().__init__(n, channels=channels, scale=scale, network=network, seed=seed)
-        self.beta = nonnegative("beta", beta)
+    def __init__(self, n: int = 10, *, beta: float = 8.0, **options: Any) -> None:
+        super().__init__(n, beta=beta, **options)
 
     def forward(self, pairs: Pairs) -> Tensor:
         x = images(pairs)
-        q = self.posterior(x)
-        return self.misfit(x, q.draw(self.noise)) + self.beta * kl_to_standard(q).sum(1).mean()
+        misfit, to_prior = self.terms(x, self.posterior(x))
+        return misfit + to_prior

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import math
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch.distributions import Laplace, kl_divergence
 
 from identica._validate import nonnegative, positive
-from identica.baselines.vae import VAE, Gaussian, images, kl_to_standard
+from identica.baselines.vae import VAE, images
 from identica.process import Pairs
 
 
@@ -39,50 +40,21 @@ class SlowVAE(VAE):
         self,
         n: int = 10,
         *,
-        beta: float = 1.0,
         gamma: float = 10.0,
         rate: float = 6.0,
         entropy: float = 0.5,
-        channels: int = 1,
-        scale: float = 1.0,
-        network: str = "conv",
-        seed: int = 0,
+        **options: Any,
     ) -> None:
-        super().__init__(n, channels=channels, scale=scale, network=network, seed=seed)
-        self.beta, self.gamma = nonnegative("beta", beta), nonnegative("gamma", gamma)
-        self.rate, self.entropy = positive("rate", rate), nonnegative("entropy", entropy)
+        super().__init__(n, **options)
+        self.gamma, self.rate = nonnegative("gamma", gamma), positive("rate", rate)
+        self.entropy = nonnegative("entropy", entropy)
 
     def forward(self, pairs: Pairs) -> Tensor:
         x = images(pairs)
         q = self.posterior(x)
-        first, second = q.halves()
-        steps = cross_entropy_to_laplace(first, second.mean, self.rate)
-        steps = steps + cross_entropy_to_laplace(second, first.mean, self.rate)
-        steps = steps - self.entropy * (entropy(first) + entropy(second))
-        return (
-            2 * self.misfit(x, q.draw(self.noise))
-            + self.beta * kl_to_standard(q).sum(1).mean()
-            + self.gamma * steps.sum(1).mean()
-        )
-
-
-def cross_entropy_to_laplace(q: Gaussian, centre: Tensor, rate: float) -> Tensor:
-    """−E_q log Laplace(z; centre, 1/λ) of each code, N×n, in nats.
-
-    For q = N(μ, σ²) and d = μ − centre it is
-
-        λ·E|z − centre| − log(λ/2),   E|z − centre| = σ·√(2/π)·e^{−d²/2σ²} + d·erf(d/σ√2)
-
-    >>> q = Gaussian(torch.tensor([3.0]), torch.tensor([-60.0]))  # all but a point
-    >>> cross_entropy_to_laplace(q, torch.tensor([1.0]), 2.0)
-    tensor([4.])
-    """
-    d, std = q.mean - centre, (q.log_var / 2).exp()
-    u = d / (math.sqrt(2) * std)
-    distance = std * math.sqrt(2 / math.pi) * torch.exp(-(u**2)) + d * torch.erf(u)
-    return rate * distance - math.log(rate / 2)
-
-
-def entropy(q: Gaussian) -> Tensor:
-    """Of each code, N×n, in nats."""
-    return (q.log_var + math.log(2 * math.pi * math.e)) / 2
+        misfit, to_prior = self.terms(x, q)
+        other = q.mean.roll(len(pairs.x), dims=0)  # μ_s of the other member of each pair
+        jump = Laplace(other, torch.full_like(other, 1 / self.rate), validate_args=False)
+        # CE(q, p) − η·H(q) = KL(q ‖ p) + (1 − η)·H(q)
+        steps = kl_divergence(q, jump) + (1 - self.entropy) * q.entropy()
+        return 2 * misfit + to_prior + 2 * self.gamma * steps.sum(1).mean()

@@ -1,48 +1,22 @@
-"""What all variational autoencoders share: networks, Gaussian posteriors, likelihood and noise."""
+"""What all variational autoencoders share: networks, normal posteriors, likelihood and noise."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.distributions import Normal, kl_divergence
 from torch.nn.utils import skip_init
 
 from identica._random import as_generator
-from identica._validate import count, one_of, positive
+from identica._validate import count, nonnegative, one_of, positive
 from identica.encoders import ConvEncoder, initialise
 from identica.errors import InputError
 from identica.process import Pairs
 from identica.resnet import SmallResNet
-
-
-class Gaussian(NamedTuple):
-    """Independent normals for each code: means and logarithms of the variances, both N×n."""
-
-    mean: Tensor
-    log_var: Tensor
-
-    def draw(self, generator: torch.Generator) -> Tensor:
-        """One reparametrised draw each, so that gradients reach mean and variance."""
-        noise = torch.randn(self.mean.shape, generator=generator).to(self.mean)
-        return self.mean + (self.log_var / 2).exp() * noise
-
-    def halves(self) -> tuple[Gaussian, Gaussian]:
-        """The posteriors of the first and of the second members of the pairs."""
-        means, log_vars = self.mean.chunk(2), self.log_var.chunk(2)
-        return Gaussian(means[0], log_vars[0]), Gaussian(means[1], log_vars[1])
-
-
-def kl_to_standard(q: Gaussian) -> Tensor:
-    """KL(q ‖ N(0, 1)) of each code, N×n, in nats.
-
-    >>> kl_to_standard(Gaussian(torch.tensor([2.0]), torch.tensor([0.0])))
-    tensor([2.])
-    """
-    return (q.mean**2 + q.log_var.exp() - 1 - q.log_var) / 2
 
 
 class ConvDecoder(nn.Module):
@@ -108,6 +82,7 @@ class VAE(nn.Module):
 
     Args:
         n: number of codes.
+        beta: β, the weight of the divergence from the prior.
         channels: colours C of the images, N×64×64 for one or N×C×64×64, of values between 0 and 1
             (whole numbers are divided by `scale`).
         scale: what whole numbers are divided by.
@@ -119,18 +94,18 @@ class VAE(nn.Module):
         self,
         n: int = 10,
         *,
+        beta: float = 1.0,
         channels: int = 1,
         scale: float = 1.0,
         network: str = "conv",
         seed: int = 0,
     ) -> None:
         super().__init__()
-        encoder_seed, decoder_seed, noise_seed = 3 * seed, 3 * seed + 1, 3 * seed + 2
         encoder, decoder = NETWORKS[one_of("network", network, NETWORKS)]
-        self.scale = positive("scale", scale)
-        self.encoder = encoder(2 * count("n", n), channels=channels, scale=scale, seed=encoder_seed)
-        self.decoder = decoder(n, channels=channels, seed=decoder_seed)
-        self.noise = as_generator(noise_seed)
+        self.beta, self.scale = nonnegative("beta", beta), positive("scale", scale)
+        self.encoder = encoder(2 * count("n", n), channels=channels, scale=scale, seed=3 * seed)
+        self.decoder = decoder(n, channels=channels, seed=3 * seed + 1)
+        self.noise = as_generator(3 * seed + 2)
 
     def get_extra_state(self) -> Tensor:
         return self.noise.get_state()
@@ -138,24 +113,31 @@ class VAE(nn.Module):
     def set_extra_state(self, state: Tensor) -> None:
         self.noise.set_state(state)
 
-    def posterior(self, x: Tensor) -> Gaussian:
-        """q(z | x) for each image."""
-        return Gaussian(*self.encoder(x).chunk(2, dim=1))
+    def posterior(self, x: Tensor) -> Normal:
+        """q(z | x), independent normals for each code, N×n."""
+        mean, log_var = self.encoder(x).chunk(2, dim=1)
+        return normal(mean, (log_var / 2).exp())
 
     def codes(self, x: Tensor) -> Tensor:
         """The means of q(z | x), N×n."""
         return self.posterior(x).mean
 
-    def misfit(self, x: Tensor, codes: Tensor) -> Tensor:
-        """−log p(x | z) in nats, mean over images, with independent Bernoulli pixels."""
-        x = x if x.is_floating_point() else x.float() / self.scale
-        logits = self.decoder(codes)
-        if x.numel() != logits.numel():
-            raise InputError(f"x must have one image for each of the {len(codes)} codes")
-        wrong = nn.functional.binary_cross_entropy_with_logits(
-            logits, x.reshape(logits.shape), reduction="sum"
+    def terms(self, x: Tensor, q: Normal) -> tuple[Tensor, Tensor]:
+        """E[−log p(x | z)] with independent Bernoulli pixels and one draw z ~ q for each image, and
+        β·KL(q ‖ N(0, I)); both in nats, mean over images."""
+        noise = torch.randn(q.mean.shape, generator=self.noise).to(q.mean)
+        logits = self.decoder(q.mean + q.stddev * noise)
+        pixels = x if x.is_floating_point() else x.float() / self.scale
+        misfit = nn.functional.binary_cross_entropy_with_logits(
+            logits, pixels.reshape(logits.shape), reduction="sum"
         )
-        return wrong / len(codes)
+        prior = normal(torch.zeros_like(q.mean), torch.ones_like(q.mean))
+        return misfit / len(x), self.beta * kl_divergence(q, prior).sum(1).mean()
+
+
+def normal(mean: Tensor, std: Tensor) -> Normal:
+    """Normal distributions, without the checks that would slow down every step."""
+    return Normal(mean, std, validate_args=False)
 
 
 def images(pairs: Pairs) -> Tensor:

@@ -40,8 +40,8 @@ def parser() -> Parser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command.
 
-    Its exit code is 0 when done, 1 if something failed on the way, 2 on bad input and where files
-    cannot be read or written, 130 on Ctrl-C, 143 on SIGTERM and 141 if nobody reads the output.
+    Its exit code is 0 when done, 1 if something failed, 2 on bad input or files that cannot be
+    read or written, 130 on Ctrl-C, 143 on SIGTERM and 141 on a broken pipe.
     """
     if sys.stderr is None:  # closed by the caller
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115

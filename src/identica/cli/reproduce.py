@@ -43,7 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--out", type=Path, metavar="DIR", help="folder of the study (default: identica-STUDY)"
     )
     parser.add_argument(
-        "--list", action="store_true", help="say what would run and what is done, and stop"
+        "--list", action="store_true", help="list the runs and their state, without running any"
     )
     parser.set_defaults(run=_reproduce)
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM, which is cleaned up after as Ctrl-C is."""
+    """SIGTERM, handled like Ctrl-C."""
 
 
 KINDS = {signal.SIGINT: KeyboardInterrupt, signal.SIGTERM: Terminated}
@@ -18,9 +18,9 @@ KINDS = {signal.SIGINT: KeyboardInterrupt, signal.SIGTERM: Terminated}
 
 @contextmanager
 def stoppable() -> Iterator[None]:
-    """Raise `KeyboardInterrupt` on Ctrl-C and `Terminated` on SIGTERM, and see that neither gets lost.
+    """Raise `KeyboardInterrupt` on Ctrl-C and `Terminated` on SIGTERM, and make sure that neither is lost.
 
-    Python drops what is raised in the callback of a weak reference: the signal is then sent again.
+    Python swallows exceptions raised in the callback of a weak reference: the signal is then sent again.
     Compiled code may raise an error of its own instead. matplotlib has many of both.
     """
     main_thread = threading.main_thread().ident

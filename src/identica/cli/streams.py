@@ -25,5 +25,5 @@ def flushed(stream: TextIO) -> Iterator[None]:
 
 def say(message: object) -> None:
     """A line on stderr."""
-    with suppress(OSError), flushed(sys.stderr):  # if that fails, there is nobody left to tell
+    with suppress(OSError), flushed(sys.stderr):  # there is nowhere else to report a failure
         print("identica:", " ".join(str(message).splitlines()), file=sys.stderr)

@@ -7,35 +7,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from identica._validate import as_array, as_matrix, count
+from identica._validate import as_array, as_matrix
 from identica.errors import InputError
 
 MOST = 100_000_000  # draws in one call: their factors alone take 4 GB
 
 
-def limited(name: str, value: int, at_most: int = MOST, at_least: int = 1) -> int:
-    """A whole number within limits.
-
-    >>> limited("n", 0)
-    Traceback (most recent call last):
-    identica.errors.InputError: n must be a whole number of at least 1, got 0
-    """
-    number = count(name, value, at_least)
-    if number > at_most:
-        raise InputError(f"{name} must be at most {at_most}, got {number}")
-    return number
-
-
 def whole_numbers(name: str, values: ArrayLike, shape: str, columns: int = 0) -> NDArray[np.int64]:
-    """A vector of whole numbers, or a matrix if it is to have `columns`.
+    """A vector of whole numbers, or a matrix if it is to have `columns`; `shape` is for the message.
 
     Booleans, dates and floats are refused, whatever their values; only what is empty has no type.
-
-    Args:
-        name: The argument's.
-        values: What the caller handed in.
-        shape: For the message, such as "N×5".
-        columns: Columns of the matrix; 0 for a vector.
     """
     try:
         array = as_array(name, values)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from identica.datasets._reading import open_file, read_png
+from identica.datasets.reading import read_png, reading
 from identica.errors import InputError
 
 SIZE = 64
@@ -78,7 +78,7 @@ def read_video(path: Path) -> Array:
 
 
 def _read_text(path: Path) -> Array:
-    with open_file(path) as file:
+    with reading(path, "annotations of a video") as file:
         text = file.read().decode("ascii", errors="replace")
     maps: dict[int, Array] = {}
     grid: tuple[Array, Array] | None = None

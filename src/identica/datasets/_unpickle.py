@@ -15,7 +15,7 @@ from typing import IO, Any, cast
 
 import numpy as np
 
-from identica.datasets._reading import open_file, reason
+from identica.datasets.reading import reading, reason
 from identica.errors import InputError
 
 
@@ -25,17 +25,10 @@ class _Dtype:
     def __init__(self, code: str, *flags: bool) -> None:
         if not re.fullmatch(r"b1|[iu][1248]|f[248]|O8?", code):
             raise ValueError(f"an array of type {code[:20]!r}")
-        self.code, self.order = code, "="
+        self.dtype = np.dtype(code)
 
     def set_state(self, state: Any) -> None:
-        self.order = {"<": "<", ">": ">"}.get(state[1], "=")
-
-    @property
-    def boxed(self) -> bool:
-        return self.code.startswith("O")
-
-    def dtype(self) -> np.dtype[Any]:
-        return np.dtype(self.order + self.code)
+        self.dtype = self.dtype.newbyteorder(state[1] if state[1] in ("<", ">") else "=")
 
 
 class _Array:
@@ -53,13 +46,13 @@ class _Array:
     def value(self) -> Any:
         """The array, or for an array of objects the list of them."""
         _, shape, dtype, fortran, data = self.state
-        if dtype.boxed:
+        if dtype.dtype.hasobject:
             if not isinstance(data, list):
                 raise ValueError("an array of objects without a list of them")
             return data
         if max(shape, default=0) > len(data):  # also of an array without elements
             raise ValueError("an array larger than its data")
-        flat = np.frombuffer(data, dtype.dtype())
+        flat = np.frombuffer(data, dtype.dtype)
         return flat.reshape(shape, order="F" if fortran else "C")
 
 
@@ -102,6 +95,7 @@ _KNOWN: dict[tuple[str, str], Callable[..., Any]] = {
 }
 
 _CONSTANTS: dict[str, Any] = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
+_EMPTY: dict[str, type] = {"EMPTY_LIST": list, "EMPTY_DICT": dict, "EMPTY_TUPLE": tuple}
 _VALUES = re.compile(
     r"(BIN)?INT[12]?|LONG[14]?|(BIN)?FLOAT|(SHORT_)?(BIN)?(STRING|UNICODE|BYTES)8?|BYTEARRAY8"
 )
@@ -142,8 +136,8 @@ def _run(file: IO[bytes]) -> Any:
             stack.append(memo[argument])
         elif name == "MARK":
             stack.append(_MARK)
-        elif name in ("EMPTY_LIST", "EMPTY_DICT", "EMPTY_TUPLE"):
-            stack.append({"EMPTY_LIST": list, "EMPTY_DICT": dict, "EMPTY_TUPLE": tuple}[name]())
+        elif name in _EMPTY:
+            stack.append(_EMPTY[name]())
         elif name == "LIST":
             stack.append(above_mark())
         elif name == "TUPLE":
@@ -217,7 +211,7 @@ def load(path: str | Path) -> Any:
     Tuples and arrays of objects become lists. Anything else, and a pickle that calls anything,
     raises `InputError` before it is called.
     """
-    with open_file(path) as file:
+    with reading(path, "a pickle") as file:
         try:
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
                 return _Plain(len(content))(_run(cast(IO[bytes], content)))

@@ -8,18 +8,19 @@ from __future__ import annotations
 import hashlib
 import zipfile
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from identica._io import make_folder, replacing
+from identica._io import writing
+from identica._validate import count
 from identica.datasets import pairs
-from identica.datasets._arguments import limited, whole_numbers
-from identica.datasets._reading import map_array, open_file, read_header, reason
-from identica.datasets.npz import DAMAGE
+from identica.datasets._arguments import MOST, whole_numbers
 from identica.datasets.pictures import tile
+from identica.datasets.reading import map_npy, read_header, reading
 from identica.datasets.root import data_root, find
 from identica.errors import InputError
 
@@ -134,20 +135,13 @@ def load(path: str | Path | None = None) -> NDArray[np.uint8]:
     if path is None:
         url = "https://github.com/google-deepmind/dsprites-dataset"
         path = find("dsprites", ORIGINAL, get=f"download it from {url}")
-    with open_file(path) as file:
-        try:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-            packed = data_root() / "dsprites" / f"dsprites_original_{digest[:16]}.npy"
-            if not packed.is_file():
-                with zipfile.ZipFile(file) as archive:
-                    _check_order(archive)
-                    _write(packed, _stream(archive))
-        except InputError as error:
-            raise InputError(f"{path}: {error}") from None
-        except (*DAMAGE, NotImplementedError, RuntimeError) as error:  # odd or encrypted archives
-            raise InputError(
-                f"{path} is damaged or not the dSprites archive: {reason(error)}"
-            ) from None
+    with reading(path, "the dSprites archive") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        packed = data_root() / "dsprites" / f"dsprites_original_{digest[:16]}.npy"
+        if not packed.is_file():
+            with zipfile.ZipFile(file) as archive:
+                _check_order(archive)
+                _write(packed, _stream(archive))
     return _open(packed)
 
 
@@ -158,7 +152,9 @@ def is_at_hand() -> bool:
 
 def sample(n: int, rng: Random) -> Classes:
     """Classes (n×5) of images drawn uniformly."""
-    return np.random.default_rng(rng).integers(0, SIZES, size=(limited("n", n), len(SIZES)))
+    return np.random.default_rng(rng).integers(
+        0, SIZES, size=(count("n", n, at_most=MOST), len(SIZES))
+    )
 
 
 def sample_fixed(factor: int, n: int, rng: Random) -> Classes:
@@ -170,7 +166,7 @@ def sample_fixed(factor: int, n: int, rng: Random) -> Classes:
     >>> len(set(sample_fixed(2, 100, rng=0)[:, 2].tolist()))
     1
     """
-    limited("factor", factor, len(SIZES) - 1, at_least=0)
+    count("factor", factor, at_least=0, at_most=len(SIZES) - 1)
     classes = sample(n, rng)
     classes[:, factor] = classes[0, factor]
     return classes
@@ -220,7 +216,7 @@ def picture(
     """
     if packed is not None:
         _check_packed(packed)
-    rows = np.repeat(sample(1, rng)[:, None], limited("columns", columns, 1000), axis=1)
+    rows = np.repeat(sample(1, rng)[:, None], count("columns", columns, at_most=1000), axis=1)
     rows = np.repeat(rows, len(SIZES), axis=0)
     for k, size in enumerate(SIZES):
         rows[k, :, k] = np.linspace(0, size - 1, columns).round()
@@ -247,7 +243,7 @@ def _check_packed(packed: Array) -> None:
 
 def _open(path: Path) -> NDArray[np.uint8]:
     try:
-        packed = map_array(path)
+        packed = map_npy(path)
         _check_packed(packed)
         return packed
     except InputError:
@@ -266,42 +262,48 @@ def _is_current(path: Path) -> bool:
 
 def _write(path: Path, chunks: Iterable[Array]) -> None:
     """Pack the images, chunk after chunk, into an npy file; never all of them in memory."""
-    make_folder("path", path.parent)
     header = {"descr": "|u1", "fortran_order": False, "shape": (TOTAL, 512)}
-    try:
-        with replacing(path) as temporary, temporary.open("wb") as file:
-            np.lib.format.write_array_header_1_0(file, header)
-            for images in chunks:
-                file.write(np.packbits(images.reshape(len(images), 64 * 64), axis=1).tobytes())
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {reason(error)}") from None
+    with writing("path", path) as temporary, temporary.open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, header)
+        for images in chunks:
+            file.write(np.packbits(images.reshape(len(images), 64 * 64), axis=1).tobytes())
 
 
 def _check_order(archive: zipfile.ZipFile) -> None:
-    expected = InputError("latents_classes must be those of dSprites, in their order")
-    with archive.open("latents_classes.npy") as file:
-        shape, fortran, dtype = read_header(file)
-        if shape != (TOTAL, 6) or fortran or dtype.kind not in "iu":
+    expected = ValueError("latents_classes must be those of dSprites, in their order")
+    with _member(archive, "latents_classes") as (file, shape, dtype):
+        if shape != (TOTAL, 6) or dtype.kind not in "iu":
             raise expected
         classes = np.frombuffer(_read(file, TOTAL * 6 * dtype.itemsize), dtype).reshape(shape)
-        _end(file)
-    # The first column is the colour, of which there is one.
+    # The first column is the colour, which has a single value.
     if (classes[:, 1:] != classes_of(np.arange(TOTAL))).any():
         raise expected
 
 
 def _stream(archive: zipfile.ZipFile) -> Iterator[Array]:
-    with archive.open("imgs.npy") as file:
-        shape, fortran, dtype = read_header(file)
-        if shape != (TOTAL, 64, 64) or fortran or dtype != np.uint8:
-            raise InputError(f"imgs must be uint8 of shape {TOTAL}×64×64, got {dtype} {shape}")
+    with _member(archive, "imgs") as (file, shape, dtype):
+        if shape != (TOTAL, 64, 64) or dtype != np.uint8:
+            raise ValueError(f"imgs must be uint8 of shape {TOTAL}×64×64, got {dtype} {shape}")
         for start in range(0, TOTAL, _CHUNK):
             n = min(_CHUNK, TOTAL - start)
             images = np.frombuffer(_read(file, n * 4096), np.uint8).reshape(n, 64, 64)
             if images.max() > 1:
-                raise InputError("imgs must be 0 or 1")
+                raise ValueError("imgs must be 0 or 1")
             yield images
-        _end(file)
+
+
+@contextmanager
+def _member(
+    archive: zipfile.ZipFile, name: str
+) -> Iterator[tuple[IO[bytes], tuple[int, ...], np.dtype[Any]]]:
+    """The data of an array in an archive, its shape and type; it must be read to its end."""
+    with archive.open(f"{name}.npy") as file:
+        shape, fortran, dtype = read_header(file, archive.getinfo(f"{name}.npy").file_size)
+        if fortran:
+            raise ValueError(f"{name} must be in C order")
+        yield file, shape, dtype
+        if file.read(1):  # past the last byte the checksum is compared
+            raise ValueError(f"{name} has bytes after its end")
 
 
 def _read(file: IO[bytes], size: int) -> bytes:
@@ -309,9 +311,3 @@ def _read(file: IO[bytes], size: int) -> bytes:
     if len(content) < size:
         raise EOFError("an array is cut short")
     return content
-
-
-def _end(file: IO[bytes]) -> None:
-    """Go past the last byte, where the checksum is compared."""
-    if file.read(1):
-        raise ValueError("an array has bytes after its end")

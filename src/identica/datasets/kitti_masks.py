@@ -6,7 +6,6 @@ ICLR 2021; from KITTI-MOTS and MOTSChallenge (Voigtlaender et al., CVPR 2019; CC
 
 from __future__ import annotations
 
-import zipfile
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -15,13 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from identica._io import make_folder, replacing
+from identica._io import writing
 from identica._validate import count
 from identica.datasets import _mots, _unpickle
-from identica.datasets._arguments import limited, whole_numbers
-from identica.datasets._reading import open_file, reason
-from identica.datasets.npz import read_npz
+from identica.datasets._arguments import MOST, whole_numbers
 from identica.datasets.pictures import tile
+from identica.datasets.reading import read_npz, reading
 from identica.datasets.root import find
 from identica.errors import InputError
 
@@ -91,7 +89,7 @@ class KittiMasks:
         return np.repeat(np.cumsum(self.seq_lengths, dtype=np.int64) - 1, self.seq_lengths)
 
     @cached_property
-    def _anchors(self) -> NDArray[np.int64]:
+    def anchors(self) -> NDArray[np.int64]:
         """The frames that have a successor."""
         return np.flatnonzero(np.arange(len(self)) < self._last)
 
@@ -116,7 +114,7 @@ class KittiMasks:
         >>> sorted(set(zip(i.tolist(), j.tolist())))
         [(0, 1), (1, 2), (3, 4)]
         """
-        n, max_lag = limited("n", n), count("max_lag", max_lag)
+        n, max_lag = count("n", n, at_most=MOST), count("max_lag", max_lag)
         longest = int(self.seq_lengths.max()) - 1
         if longest == 0:
             raise InputError("pairs need a sequence of at least 2 frames, all have 1")
@@ -126,19 +124,14 @@ class KittiMasks:
                 f"got {max_lag}"
             )
         rng = np.random.default_rng(rng)
-        first = self._anchors[rng.integers(len(self._anchors), size=n)]
+        first = self.anchors[rng.integers(len(self.anchors), size=n)]
         step = rng.integers(1, max_lag + 1, size=n)
         return first, np.minimum(first + step, self._last[first])
 
     def save(self, path: str | Path) -> None:
         """Write the npz archive that `load` reads, in one step."""
-        path = Path(path)
-        make_folder("path", path.parent)
-        try:
-            with replacing(path) as temporary, temporary.open("wb") as file:
-                np.savez_compressed(file, **{name: getattr(self, name) for name in _FIELDS})
-        except OSError as error:
-            raise InputError(f"cannot write {path}: {reason(error)}") from None
+        with writing("path", Path(path)) as temporary, temporary.open("wb") as file:
+            np.savez_compressed(file, **{name: getattr(self, name) for name in _FIELDS})
 
 
 _FIELDS = [field.name for field in fields(KittiMasks)]
@@ -158,11 +151,9 @@ def load(path: str | Path | None = None) -> KittiMasks:
             "kitti_masks", "kitti_masks.npz", get="make it with `identica data kitti-masks build`"
         )
     path = Path(path)
-    with open_file(path) as file:
+    with reading(path, "KITTI Masks") as file:
         original = file.read(1) == b"\x80" or path.suffix in (".pickle", ".pkl")
-    if not original:
-        _check_size(path)
-    content = _unpickle.load(path) if original else read_npz(path, _FIELDS)
+    content = _unpickle.load(path) if original else read_npz(path, _FIELDS, LARGEST)
     try:
         return _from_original(content) if original else KittiMasks(**content)
     except InputError as error:
@@ -202,7 +193,7 @@ def check(data: KittiMasks) -> dict[str, float]:
     wrong = np.abs(_latents(data.masks_packed) - data.latents).max(axis=1) > 1e-3
     if wrong.any():
         raise InputError(f"latents must match the masks: {wrong.sum()} of {len(data)} do not")
-    change = data.latents[data._anchors + 1].astype(float) - data.latents[data._anchors]
+    change = data.latents[data.anchors + 1].astype(float) - data.latents[data.anchors]
     numbers = {"sequences": len(data.seq_lengths), "frames": len(data), "pairs": len(change)}
     # Without any change there is no kurtosis to speak of.
     spread = change.std(axis=0) if len(change) else np.zeros(3)
@@ -223,17 +214,6 @@ def picture(
     starts = stops - data.seq_lengths[chosen]
     times = np.linspace(starts, stops - 1, count("columns", columns), axis=1).round().astype(int)
     return tile(data.frames(times.ravel()).reshape(*times.shape, 64, 64).astype(bool))
-
-
-def _check_size(path: Path) -> None:
-    """Refuse a small archive that would unpack to more than any build holds."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            size = sum(member.file_size for member in archive.infolist())
-    except Exception:  # for `read_npz` to say what is wrong
-        return
-    if size > LARGEST:
-        raise InputError(f"{path} must hold at most {LARGEST} bytes once unpacked, got {size}")
 
 
 def _videos(source: str, folder: Path) -> list[Path]:

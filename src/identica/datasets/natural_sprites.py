@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from identica._validate import count
-from identica.datasets._arguments import limited, real_matrix, whole_numbers
-from identica.datasets._reading import open_file, reason
+from identica.datasets._arguments import MOST, real_matrix, whole_numbers
 from identica.datasets.kitti_masks import KittiMasks
 from identica.datasets.pictures import tile
+from identica.datasets.reading import reading
 from identica.datasets.root import find
 from identica.errors import InputError
 
@@ -123,7 +123,9 @@ class NaturalSprites:
     def pairs(self, n: int, rng: Random) -> tuple[Array, Array]:
         """Factors of n pairs, n×5 each: a random transition, a random orientation and shape."""
         rng = np.random.default_rng(rng)
-        moves = self.transitions[rng.integers(len(self.transitions), size=limited("n", n))]
+        moves = self.transitions[
+            rng.integers(len(self.transitions), size=count("n", n, at_most=MOST))
+        ]
         kept = rng.integers(0, SIZES[3:], size=(n, 2))
         first, second = (np.concatenate([moves[:, k], kept], axis=1) for k in (0, 1))
         return first, second
@@ -132,13 +134,13 @@ class NaturalSprites:
         """Factors of n images: uniform on the grid if discrete, else first members of pairs."""
         if not self.discrete:
             return self.pairs(n, rng)[0]
-        return np.random.default_rng(rng).integers(0, SIZES, size=(limited("n", n), 5))
+        return np.random.default_rng(rng).integers(0, SIZES, size=(count("n", n, at_most=MOST), 5))
 
     def sample_fixed(self, factor: int, n: int, rng: Random) -> Array:
         """Factors of n images that share a random value of one factor (discrete only)."""
         if not self.discrete:
             raise InputError("sample_fixed needs the discrete version, where values recur")
-        limited("factor", factor, len(SIZES) - 1, at_least=0)
+        count("factor", factor, at_least=0, at_most=len(SIZES) - 1)
         factors = self.sample(n, rng)
         factors[:, factor] = factors[0, factor]
         return factors
@@ -187,10 +189,8 @@ def from_kitti(masks: KittiMasks, *, discrete: bool = False) -> NaturalSprites:
         masks: From `identica.datasets.kitti_masks.load()`.
         discrete: Bins instead of measured values.
     """
-    last = np.cumsum(masks.seq_lengths) - 1
-    first = np.setdiff1d(np.arange(len(masks)), last)
     measured = masks.latents[:, [1, 0, 2]].astype(float)
-    moves = np.stack([measured[first], measured[first + 1]], axis=1)
+    moves = np.stack([measured[masks.anchors], measured[masks.anchors + 1]], axis=1)
     return _from_moves("natural-sprites-kitti", moves, discrete)
 
 
@@ -237,26 +237,19 @@ def _read_only(array: Array) -> Array:
 
 def _read(path: Path) -> Floats:
     """The transitions of the measured file, M×2×3 (x, y, area)."""
-    # A byte order mark, as spreadsheets write it, is no part of the heading.
-    with TextIOWrapper(open_file(path), encoding="utf-8-sig", newline="") as file:
-        rows = csv.reader(file)
-        try:
-            heading = {name: column for column, name in enumerate(next(rows, []))}
-            missing = [name for name in ("id", "cat_id", "t_0", "t_1") if name not in heading]
-            if missing:
-                raise InputError(
-                    f"{path} must have the columns id, cat_id, t_0, t_1, …; missing: {missing}"
-                )
-            times = [heading[f"t_{k}"] for k in range(len(heading)) if f"t_{k}" in heading]
-            moves: list[tuple[Window, Window]] = []
-            for row in rows:
-                moves += _moves(path, rows.line_num, [row[t : t + 1] for t in times])
-        except InputError:
-            raise
-        except (OSError, csv.Error, ValueError) as error:
+    moves: list[tuple[Window, Window]] = []
+    with reading(path, "comma-separated text") as file:
+        # A byte order mark, as spreadsheets write it, is no part of the heading.
+        rows = csv.reader(TextIOWrapper(file, encoding="utf-8-sig", newline=""))
+        heading = {name: column for column, name in enumerate(next(rows, []))}
+        missing = [name for name in ("id", "cat_id", "t_0", "t_1") if name not in heading]
+        if missing:
             raise InputError(
-                f"{path} cannot be read as comma-separated text: {reason(error)}"
-            ) from None
+                f"{path} must have the columns id, cat_id, t_0, t_1, …; missing: {missing}"
+            )
+        times = [heading[f"t_{k}"] for k in range(len(heading)) if f"t_{k}" in heading]
+        for row in rows:
+            moves += _moves(path, rows.line_num, [row[t : t + 1] for t in times])
     return np.array(moves, dtype=float).reshape(-1, 2, 3)
 
 
@@ -264,7 +257,7 @@ def _moves(path: Path, line: int, cells: list[list[str]]) -> list[tuple[Window, 
     """The transitions in the frames of an object."""
     try:
         frames = [_windows(cell) for (cell,) in cells]
-    except Exception:  # as many ways as there are expressions
+    except Exception:  # malformed expressions fail in many ways
         raise InputError(
             f"{path}, line {line}: a frame must be empty or a list of windows, each None "
             f"or (y, x, area) within 64×64 pixels"

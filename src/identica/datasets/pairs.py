@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from identica._validate import finite
-from identica.datasets._arguments import limited, whole_numbers
+from identica._validate import count, finite
+from identica.datasets._arguments import whole_numbers
 from identica.errors import InputError
 
 Classes = NDArray[np.int64]
@@ -64,7 +64,7 @@ def lap(
     ({0}, 1)
     """
     classes = _check(classes, sizes)
-    limited("fixed", fixed, len(sizes) - 1, at_least=0)
+    count("fixed", fixed, at_least=0, at_most=len(sizes) - 1)
     if rate != -1 and finite("rate", rate) <= 0:
         raise InputError(f"rate must be greater than 0, or −1 for a random one, got {rate!r}")
     rng = np.random.default_rng(rng)

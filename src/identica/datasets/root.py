@@ -32,6 +32,6 @@ def find(*parts: str, get: str) -> Path:
         get: A clause saying how to get the file, for the error where it is absent.
     """
     path = data_root().joinpath(*parts)
-    if not os.path.exists(path):  # other than Path.exists, never raises
+    if not os.path.exists(path):  # unlike Path.exists, never raises
         raise InputError(f"{path} does not exist: {get}, or point IDENTICA_DATA to your data")
     return path

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from identica._validate import as_floats
-from identica.datasets.npz import map_npy, npz_names, read_npz, reading
+from identica.datasets.reading import map_npy, npz_names, read_npz, reading
 from identica.errors import InputError
 from identica.estimator.pairs import rows_of
 

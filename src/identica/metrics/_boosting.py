@@ -84,7 +84,8 @@ def _boost(
     return importance / (importance.sum() or 1.0), raw
 
 
-def _grow_python(columns, order, ordered, residual, importance, turns):  # type: ignore[no-untyped-def]
+@numba.njit(cache=True, nogil=True)
+def _grow(columns, order, ordered, residual, importance, turns):  # type: ignore[no-untyped-def]
     """The leaf, of one tree grown on the residuals, of every row; adds its gains to importance."""
     train = len(residual)
     node = np.zeros(columns.shape[1], dtype=np.uint8)
@@ -122,7 +123,8 @@ def _grow_python(columns, order, ordered, residual, importance, turns):  # type:
     return node
 
 
-def _step_python(leaf, residual, curvature, rate, raw):  # type: ignore[no-untyped-def]
+@numba.njit(cache=True, nogil=True)
+def _step(leaf, residual, curvature, rate, raw):  # type: ignore[no-untyped-def]
     """Add to raw the Newton step of each row's leaf, damped by the rate."""
     top, bottom = np.zeros(2**DEPTH), np.zeros(2**DEPTH)
     for i in range(len(residual)):
@@ -132,7 +134,3 @@ def _step_python(leaf, residual, curvature, rate, raw):  # type: ignore[no-untyp
         top[v] = rate * top[v] / bottom[v] if bottom[v] > 1e-150 else 0.0
     for i in range(len(leaf)):
         raw[i] += top[leaf[i]]
-
-
-_grow = numba.njit(cache=True, nogil=True)(_grow_python)
-_step = numba.njit(cache=True, nogil=True)(_step_python)

@@ -28,7 +28,7 @@ class Information(NamedTuple):
 def information(z: Any, h: Any, bins: int, factors: str) -> Information:
     """Mutual information of every factor with every code, the codes cut into bins.
 
-    Continuous factors are cut into as many bins; discrete ones are taken as they are.
+    Continuous factors are cut into the same number of bins; discrete ones are taken as they are.
     """
     count("bins", bins, at_least=2)
     values, codes, discrete = typed(z, h, factors)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from identica._validate import as_rng, count
 from identica.metrics.columns import Matrix, centre_and_scale
@@ -53,24 +52,12 @@ def beta_vae(
     rng = as_rng("random_state", random_state)
     points = count("train", train) + count("test", test)
     factors = rng.integers(count("n_factors", n_factors, at_least=2), size=points)
-    features = _features(sampler, factors, pairs, rng, progress)
+    found: list[Matrix] = [np.empty(0)] * points
+    for places, codes in batches(sampler, factors, pairs, 2, rng, "BetaVAE", progress):
+        for place, difference in zip(places, np.abs(codes[:, :, 0] - codes[:, :, 1]), strict=True):
+            found[place] = difference.mean(axis=0)
+    features = np.array(found)
     centre, scale = centre_and_scale(features[:train])
     features = (features - centre) / scale
     classifier = LogisticRegression(max_iter=1000).fit(features[:train], factors[:train])
     return float(classifier.score(features[train:], factors[train:]))
-
-
-def _features(
-    sampler: Sampler,
-    factors: NDArray[np.intp],
-    pairs: int,
-    rng: np.random.Generator,
-    progress: bool,
-) -> Matrix:
-    """Mean absolute difference of the codes of each point's pairs, points×k."""
-    found = [
-        (places, np.abs(codes[:, :, 0] - codes[:, :, 1]).mean(axis=1))
-        for places, codes in batches(sampler, factors, pairs, 2, rng, "BetaVAE", progress)
-    ]
-    order = np.argsort(np.concatenate([places for places, _ in found]))
-    return np.concatenate([differences for _, differences in found])[order]

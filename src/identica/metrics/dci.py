@@ -69,12 +69,14 @@ def dci(
     rng = as_rng("random_state", random_state)
     order, train = shuffled_split(len(codes), rng)
     codes = codes[order]
-    fit = [partial(_fit_values, codes, values[order, j], train) for j in range(len(discrete))]
-    for j in map(int, np.flatnonzero(discrete)):
-        fit[j] = partial(_fit_labels, codes, fitted_labels(values[:, j], order, train, j), train)
+    targets = [
+        fitted_labels(column, order, train, j) if labels else column[order]
+        for j, (column, labels) in enumerate(zip(values.T, discrete, strict=True))
+    ]
     with ThreadPoolExecutor(cpu_count()) as pool:  # the trees are compiled and leave the lock
-        fits = pool.map(lambda task, own: task(own), fit, rng.spawn(len(fit)))
-        bar = tqdm(fits, desc="DCI", unit="factor", total=len(fit), disable=not progress)
+        rngs = rng.spawn(len(targets))
+        fits = pool.map(partial(_fit, codes, train=train), targets, discrete, rngs)
+        bar = tqdm(fits, desc="DCI", unit="factor", total=len(targets), disable=not progress)
         importances, fitted, held_out = zip(*bar, strict=True)
     importance = np.column_stack(importances)
     # Otherwise every code of noise would raise the base k of C, and with it the score.
@@ -92,22 +94,15 @@ _Fit = tuple[Matrix, float, float]
 """Importances of the codes, and the score on the rows fitted on and on the others."""
 
 
-def _fit_labels(
-    codes: Matrix, labels: NDArray[np.intp], train: int, rng: np.random.Generator
+def _fit(
+    codes: Matrix, target: NDArray[Any], labels: bool, rng: np.random.Generator, *, train: int
 ) -> _Fit:
-    from identica.metrics._boosting import boosted_classes
+    from identica.metrics._boosting import boosted_classes, boosted_values
 
-    importance, predicted = boosted_classes(codes, labels, train, rng)
-    right = predicted == labels
-    return importance, float(right[:train].mean()), float(right[train:].mean())
-
-
-def _fit_values(codes: Matrix, values: Matrix, train: int, rng: np.random.Generator) -> _Fit:
-    from identica.metrics._boosting import boosted_values
-
-    importance, predicted = boosted_values(codes, values, train, rng)
-    held_out = _r2(values[train:], predicted[train:])
-    return importance, _r2(values[:train], predicted[:train]), held_out
+    boost, score = (boosted_classes, _accuracy) if labels else (boosted_values, _r2)
+    importance, predicted = boost(codes, target, train, rng)
+    held_out = score(target[train:], predicted[train:])
+    return importance, score(target[:train], predicted[:train]), held_out
 
 
 def _concentration(importance: Matrix) -> float:
@@ -124,6 +119,10 @@ def _shares(importance: Matrix) -> Matrix:
     """Rows scaled to sum 1; rows of zeros stay."""
     sums = importance.sum(axis=1, keepdims=True)
     return np.divide(importance, sums, out=np.zeros_like(importance), where=sums > 0)
+
+
+def _accuracy(true: NDArray[Any], predicted: NDArray[Any]) -> float:
+    return float((true == predicted).mean())
 
 
 def _r2(true: Matrix, predicted: Matrix) -> float:

@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
+from operator import itemgetter
 from typing import Any
 
 from identica._validate import count, one_of
@@ -96,9 +97,9 @@ def _local(workers: int | None, address: str | None) -> Iterator[Engine]:
 
 
 def _belong(study: int) -> None:
-    """Make this worker depend on the process of the study, whatever it is at.
+    """Tie the life of this worker to the process of the study.
 
-    Signals may reach every process of a terminal or of a batch job: the study alone deals with them.
+    Signals may reach every process of a terminal or of a batch job: only the study handles them.
     When it is killed, its workers end too, and the next study resumes from their checkpoints.
     """
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -132,7 +133,9 @@ def _ray(workers: int | None, address: str | None) -> Iterator[Engine]:
 
     def width() -> int:
         # a node that has just died is on Ray's list for a while, and a pool would wait for it
-        nodes = [n for n in ray.nodes() if n["Alive"] and _answers(_node_manager(n))]
+        alive = [node for node in ray.nodes() if node["Alive"]]
+        place = itemgetter("NodeManagerAddress", "NodeManagerPort")
+        nodes = [node for node in alive if _answers(place(node))]
         cpus = int(sum(node["Resources"].get("CPU", 0) for node in nodes))
         if cpus == 0:
             raise InputError(f"address: the Ray cluster at {address} has no CPU left")
@@ -144,16 +147,12 @@ def _ray(workers: int | None, address: str | None) -> Iterator[Engine]:
 
     ray_joblib.register_ray()
     try:
-        # An actor of Ray keeps a core for itself only when told to. A pool deals out runs in turn,
+        # An actor of Ray reserves a core only on request. A pool deals out runs in turn, not to
         # whoever is free: a second one must be waiting.
         backend = {"backend": "ray", "ray_remote_args": {"num_cpus": 1}}
         yield Engine(width, backend, ahead=2, call=call)
     finally:
         ray.shutdown()
-
-
-def _node_manager(node: dict[str, Any]) -> tuple[str, int]:
-    return node["NodeManagerAddress"], node["NodeManagerPort"]
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""A run is a folder named by its configuration: config.json says what it is, result.json what came of it.
+"""A run is a folder named by its configuration: config.json and result.json hold both.
 
 Finished runs are found and never run twice, killed ones resume, and two processes never work on the
 same one.
@@ -19,12 +19,8 @@ from typing import Any
 from identica._io import locked, make_folder, read_json, write_json
 from identica.errors import DamagedError, InputError
 
-CONFIG, RESULT, METRICS, WEIGHTS = (
-    "config.json",
-    "result.json",
-    "metrics.jsonl",
-    "model.safetensors",
-)
+CONFIG, RESULT, METRICS = "config.json", "result.json", "metrics.jsonl"
+WEIGHTS = "model.safetensors"
 CHECKPOINT, PROGRESS, NOTES, LOCK = "checkpoint.safetensors", "progress.json", "notes.log", ".lock"
 PARTS = "parts"  # a folder for each part of a run that is trained in several
 
@@ -87,8 +83,8 @@ def _is_result(data: Any, config: Mapping[str, Any]) -> bool:
 def unfinished(folder: Path, config: Mapping[str, Any]) -> bool:
     """Whether a run is still to be done; its folder is then ready for an attempt.
 
-    A folder that is damaged or belongs to another run is cleared: what was in it is set aside, never
-    deleted, with a word in notes.log.
+    A folder that is damaged or belongs to another run is cleared: its content is set aside, never
+    deleted, with a note in notes.log.
     """
     try:
         done = read_result(folder, config) is not None
@@ -108,7 +104,7 @@ def unfinished(folder: Path, config: Mapping[str, Any]) -> bool:
 def attempt(folder: Path, config: Mapping[str, Any]) -> Iterator[None]:
     """One attempt at a run, which may resume from the checkpoint of an earlier one.
 
-    A `DamagedError` blames that checkpoint: it is set aside, with a word in notes.log, and the run stays
+    A `DamagedError` blames that checkpoint: it is set aside, with a note in notes.log, and the run stays
     unfinished. All other errors are passed on and leave the checkpoint where it is.
     """
     resumes = begun(folder)
@@ -121,7 +117,7 @@ def attempt(folder: Path, config: Mapping[str, Any]) -> Iterator[None]:
 
 
 def finish(folder: Path, config: Mapping[str, Any], result: Mapping[str, Any]) -> None:
-    """Write the result of a run. One that nobody could read again is an error of the run."""
+    """Write the result of a run; one that could not be read back is an error of the run."""
     if not _is_result(plain(result), config):
         raise ArithmeticError(f"the run has no finite scores, or another seed: {result}")
     write_json(folder / RESULT, result)

@@ -29,10 +29,10 @@ class Seen(NamedTuple):
 
 
 class Watch:
-    """Watches the run folders of a study in a thread, and tells what happens on a stream.
+    """Watches the run folders of a study in a thread, and reports on a stream.
 
-    A terminal gets lines that are rewritten in place, anything else a plain line now and then. Notes
-    that runs leave in their folders are passed on.
+    A terminal gets lines that are rewritten in place, anything else a plain line at intervals. Notes
+    that runs leave in their folders are repeated.
 
     Args:
         title: name of the study.
@@ -84,7 +84,7 @@ class Watch:
             self.look()
 
     def look(self, *, plainly: bool = False) -> None:
-        """Look at the folders, and tell what there is to tell."""
+        """Look at the folders, and report what is new."""
         for text in self._new_notes():
             self.say(text)
         active = self._active()
@@ -163,7 +163,7 @@ def seconds_left(
 ) -> float | None:
     """The time for the pairs that are left of each kind, at the pace of those done so far.
 
-    A kind that has not begun goes at the slowest pace seen; None before there is any.
+    A kind that has not begun is assumed to run at the slowest pace seen; None before there is any.
 
     >>> seconds_left({"a": 50, "b": 10}, {"a": 20}, {"a": 10}, width=2)
     60.0

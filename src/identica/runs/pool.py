@@ -11,7 +11,7 @@ import socket
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -23,17 +23,17 @@ from identica.runs import folder as runs
 from identica.runs.engines import Engine, one_line
 from identica.runs.memory import keep_freed_memory
 
-DEATHS = 2  # a run that saw its worker die this often is tried once more, by itself
-TICK = 1.0  # seconds between two words of progress
+DEATHS = 2  # a run that was under way so often when a worker died is retried once more, alone
+TICK = 1.0  # seconds between two progress reports
 
 
 def run_all(
     engine: Engine, jobs: Sequence[Job], folder: Path, say: Callable[[str], None] = print
 ) -> dict[str, str]:
-    """Do all jobs, each in its own folder below `folder`; by name, why each that failed did.
+    """Do all jobs, each in its own folder below `folder`; return why jobs failed, by name.
 
-    What a run raises is its failure. When a worker dies, the runs under way are tried again; those
-    that saw this twice are then tried one by one, so that a run that kills its worker fails alone.
+    A run that raises has failed. When a worker dies, the runs under way are retried; those that were
+    under way twice are retried one by one, so that a run that kills its worker fails alone.
     """
     from joblib import delayed
 
@@ -72,7 +72,7 @@ def run_all(
 
 @contextmanager
 def _session(folder: Path) -> Iterator[Path]:
-    """A file that is there, and locked, as long as somebody waits for the runs that belong to it."""
+    """A file that exists, and is locked, as long as the study that its runs belong to."""
     session = folder / f".session-{socket.gethostname()}-{os.getpid()}-{time.time_ns()}"
     with ExitStack() as stack:
         with runs.claim(folder):
@@ -96,7 +96,7 @@ def _under_way(folder: Path, session: Path) -> bool:
 
 
 def read_progress(folder: Path) -> dict[str, Any] | None:
-    """How far a run is: {"session": …, "step": …, "steps": …, "doing": …}, None if nobody has said."""
+    """How far a run is: {"session": …, "step": …, "steps": …, "doing": …}, None if unknown."""
     with suppress(OSError, ValueError):
         found: dict[str, Any] = json.loads((folder / runs.PROGRESS).read_text(encoding="utf-8"))
         return found
@@ -107,7 +107,7 @@ def read_progress(folder: Path) -> dict[str, Any] | None:
 
 
 class StoppedError(Exception):
-    """Nobody waits for this run any more."""
+    """The study of this run has ended."""
 
 
 def do(job: Job, folder: Path, session: Path, threads: int) -> tuple[str, str | None]:
@@ -118,19 +118,20 @@ def do(job: Job, folder: Path, session: Path, threads: int) -> tuple[str, str | 
     keep_freed_memory()
     tick = _teller(folder, session)
     try:
-        with runs.claim(folder):
-            while runs.unfinished(folder, job.config):
-                tick(0, 0)
-                with runs.attempt(folder, job.config):
-                    runs.finish(folder, job.config, job.run(folder, tick))
+        runs.execute(folder, job.config, lambda home: _begun(job, home, tick))
     except Exception as error:
         (folder / runs.PROGRESS).unlink(missing_ok=True)
         return job.name, f"{type(error).__name__}: {one_line(error)}"
     return job.name, None
 
 
+def _begun(job: Job, folder: Path, tick: Tick) -> Mapping[str, Any]:
+    tick(0, 0)
+    return job.run(folder, tick)
+
+
 def _teller(folder: Path, session: Path) -> Tick:
-    """Tells now and then how far a run is, and stops it when nobody waits for it any more."""
+    """A callback that writes progress.json at intervals, and stops the run once its study has ended."""
     said = -TICK
 
     def tick(step: int, steps: int, doing: str = "", /) -> None:
@@ -158,19 +159,18 @@ def _limit_threads(threads: int) -> None:
 def lead(jobs: Sequence[Job], folder: Path) -> None:
     """Do jobs in turn as the first process of a group, while the others `follow`.
 
-    What a run raises ends them all: a process cannot know what the others are at by then.
+    An error of a run ends all processes, since none can know how far the others are by then.
     """
     keep_freed_memory()
     with _session(folder) as session:
         for job in jobs:
-            home = folder / job.name
-            tick = _teller(home, session)
-            with runs.claim(home):
-                while runs.unfinished(home, job.config):
-                    _begins(True)
-                    tick(0, 0)
-                    with runs.attempt(home, job.config):
-                        runs.finish(home, job.config, job.run(home, tick))
+            tick = _teller(folder / job.name, session)
+
+            def work(home: Path, job: Job = job, tick: Tick = tick) -> Mapping[str, Any]:
+                _begins(True)
+                return _begun(job, home, tick)
+
+            runs.execute(folder / job.name, job.config, work)
             _begins(False)
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -22,20 +23,14 @@ from identica.process import GenerativeProcess, Pairs
 from identica.recipes import DEMO, DEMO_SUPERVISED
 from identica.runs.folder import RESULT, open_run
 from identica.spaces import Sphere
-from identica.training import Contrastive, History, Supervised, Training, train
+from identica.studies.published import ICML_TABLE1
+from identica.training import Contrastive, History, Supervised, train
 
-DIM = 10
-# ICML 2021, table 1, row 2: (mean, s.d.) of R²
-PUBLISHED = {
-    "identity": (0.6698, 0.0279),
-    "supervised": (0.9971, 0.0005),
-    "contrastive": (0.9986, 0.0001),
-}
-HELD_OUT = 8192
+DIM, HELD_OUT = 10, 8192
+PUBLISHED = ICML_TABLE1[1].published
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """A line of the demo's table."""
 
     name: str
@@ -52,74 +47,56 @@ def demo(out: Path, *, seed: int = 0, progress: bool = True) -> Path:
     the paper's. A second call with the same folder and seed resumes where the first stopped.
     """
     check_seed("seed", seed)
+    space, conditional, family = Sphere(DIM), VonMisesFisher(10.0), VonMisesFisher(1.0)
     config = {
         "job": "demo",
         "seed": seed,
-        "space": repr(Sphere(DIM)),
+        "space": repr(space),
         "marginal": repr(Uniform()),
-        "conditional": repr(VonMisesFisher(10.0)),
-        "model": repr(VonMisesFisher(1.0)),
+        "conditional": repr(conditional),
+        "model": repr(family),
         "contrastive": asdict(DEMO),
         "supervised": asdict(DEMO_SUPERVISED),
     }
     open_run(out, config)
-    process = GenerativeProcess(
-        Sphere(DIM), Uniform(), VonMisesFisher(10.0), InvertibleMLP(DIM, seed=seed)
-    )
+    process = GenerativeProcess(space, Uniform(), conditional, InvertibleMLP(DIM, seed=seed))
     # training seeds are even, so that the held-out samples are never drawn in training
     held_out = process.sample(HELD_OUT, generator=2 * seed + 1)
-
     rows = [_row("identity", held_out, held_out.x, 0.0)]
-    supervised, model = (
-        ContrastiveModel(
-            Sphere(DIM),
-            VonMisesFisher(1.0),
-            recipe.mlp(DIM, DIM, seed=seed + start),
-            head=recipe.head(Sphere(DIM)),
-        )
-        for start, recipe in enumerate((DEMO_SUPERVISED, DEMO))
-    )
-    jobs: dict[str, tuple[nn.Module, nn.Module, Training, Path]] = {
-        "supervised": (
-            supervised,
-            Supervised(supervised),
-            DEMO_SUPERVISED.training,
-            out / "supervised",
-        ),
-        "contrastive": (
-            model,
-            Contrastive(model, DEMO.loss(model.conditional)),
-            DEMO.training,
-            out,
-        ),
-    }
-    histories, seconds = {}, {}
-    for name, (network, objective, training, folder) in jobs.items():
-        history = train(
-            objective,
+    histories: dict[str, History] = {}
+    for start, (name, recipe) in enumerate(
+        [("supervised", DEMO_SUPERVISED), ("contrastive", DEMO)]
+    ):
+        network = recipe.mlp(DIM, DIM, seed=seed + start)
+        model = ContrastiveModel(space, family, network, head=recipe.head(space))
+        supervised = name == "supervised"
+        histories[name] = train(
+            Supervised(model) if supervised else Contrastive(model, recipe.loss(family)),
             process.sample,
-            training,
+            recipe.training,
             seed=2 * seed,
-            score=lambda network=network: _scores(held_out, network),  # type: ignore[misc]
-            out=folder,
+            score=partial(_scores, model, held_out),
+            out=out / name if supervised else out,
             progress=name if progress else None,
         )
-        histories[name] = history
-        seconds[name] = history.last["seconds"]
-        rows.append(_row(name, held_out, _codes(network, held_out.x), seconds[name]))
+        seconds = histories[name].last["seconds"]
+        rows.append(_row(name, held_out, _codes(model, held_out.x), seconds))
 
+    scores = {row.name: {"r2": row.r2, "mcc": row.mcc} for row in rows}
     result = {
-        "scores": {"r2": rows[-1].r2, "mcc": rows[-1].mcc},
-        "identity": {"r2": rows[0].r2, "mcc": rows[0].mcc},
-        "supervised": {"r2": rows[1].r2, "mcc": rows[1].mcc},
-        "seconds": seconds["contrastive"],
+        "scores": scores.pop("contrastive"),
+        **scores,
+        "seconds": seconds,
         "pairs": DEMO.training.steps * DEMO.training.batch,
         "seed": seed,
     }
     write_json(out / RESULT, result)
     report = out / "report.html"
     _write_report(report, config, process, model, held_out, rows, histories)
-    _print_table(rows, report)
+    print(f"{'':12} {'R²':>7} {'published':>17} {'MCC':>7} {'seconds':>8}")
+    for row in rows:
+        print(f"{row.name:12} {row.r2:7.4f} {row.published:>17} {row.mcc:7.4f} {row.seconds:8.0f}")
+    print(f"report: {report}")
     return report
 
 
@@ -128,22 +105,14 @@ def _codes(model: nn.Module, x: Tensor) -> Tensor:
     return model(x)
 
 
-def _scores(held_out: Pairs, model: nn.Module) -> dict[str, float]:
+def _scores(model: nn.Module, held_out: Pairs) -> dict[str, float]:
     codes = _codes(model, held_out.x)
     return {"r2": linear_r2(held_out.z, codes), "mcc": mcc(held_out.z, codes)}
 
 
 def _row(name: str, held_out: Pairs, codes: Tensor, seconds: float) -> Row:
-    mean, std = PUBLISHED[name]
-    published = f"{mean:.4f} ± {std:.4f}"
+    published = f"{PUBLISHED[name].mean:.4f} ± {PUBLISHED[name].std:.4f}"
     return Row(name, linear_r2(held_out.z, codes), mcc(held_out.z, codes), published, seconds)
-
-
-def _print_table(rows: list[Row], report: Path) -> None:
-    print(f"{'':12} {'R²':>7} {'published':>17} {'MCC':>7} {'seconds':>8}")
-    for row in rows:
-        print(f"{row.name:12} {row.r2:7.4f} {row.published:>17} {row.mcc:7.4f} {row.seconds:8.0f}")
-    print(f"report: {report}")
 
 
 def _write_report(
@@ -174,7 +143,7 @@ def _write_report(
             f"{100 * rows[-1].r2:.2f} % of the factors' variance linearly; the raw observations explain "
             f"{100 * rows[0].r2:.2f} %, and an encoder trained on the true factors {100 * rows[1].r2:.2f} %."
         ),
-        rows=[asdict(row) for row in rows],
+        rows=[row._asdict() for row in rows],
         names={
             "identity": "nothing: the raw observations",
             "supervised": "the true factors (an upper bound)",
@@ -190,7 +159,7 @@ def _write_report(
                 {name: history.records for name, history in histories.items()},
                 "r2",
                 name="R²",
-                goal=PUBLISHED["contrastive"][0],
+                goal=PUBLISHED["contrastive"].mean,
             )
         ),
         scatter=plots.inline(plots.true_against_recovered(z[few], turned[few], "recovered")),

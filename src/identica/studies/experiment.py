@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,6 +14,7 @@ from torch import Tensor, nn
 
 from identica import checkpoints, distributed
 from identica.errors import DamagedError
+from identica.recipes import Recipe
 from identica.runs import Tick
 from identica.runs.folder import PARTS, WEIGHTS, run_name
 from identica.training import History, Sampler, Training, train, write_metrics
@@ -135,6 +137,23 @@ class Experiment(ABC):
         objective, encode = self.objective()
         checkpoints.load_weights(folder / WEIGHTS, objective.eval())
         return objective, encode
+
+
+@dataclass(frozen=True)
+class RowExperiment(Experiment):
+    """A row with a seed; by default it is trained in one stage."""
+
+    row: Any
+    seed: int
+    recipe: Recipe
+
+    @property
+    def kind(self) -> str:
+        return str(self.row.kind)
+
+    @property
+    def trainings(self) -> list[Training]:
+        return [self.recipe.training]
 
 
 def _counted(tick: Tick, stage: Stage, done: int, total: int) -> Callable[[int, int], None]:

@@ -2,23 +2,90 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import nn
 
 from identica.baselines import VAE, AdaGVAE, BetaVAE, SlowVAE
+from identica.datasets.pictures import tile
+from identica.metrics import match
+from identica.process import Pairs
+from identica.studies.study import Picture
+from identica.studies.synthetic import rescaled
+from identica.training import Sampler
 from identica.training.devices import device_of
 
 CODES = 10
+SHOWN = 3_000  # images behind a picture
 
 # the autoencoders, and the terms of their objectives as published
-VAES: dict[str, type[VAE]] = {"β-VAE": BetaVAE, "SlowVAE": SlowVAE, "Ada-GVAE": AdaGVAE}
+VAES: dict[str, Any] = {"β-VAE": BetaVAE, "SlowVAE": SlowVAE, "Ada-GVAE": AdaGVAE}
 TERMS: dict[str, dict[str, float]] = {
     "β-VAE": {"beta": 8.0},
     "SlowVAE": {"beta": 1.0, "gamma": 10.0, "rate": 6.0, "entropy": 0.5},
     "Ada-GVAE": {"beta": 1.0},
 }
+
+
+def autoencoder(method: str, seed: int, **options: Any) -> tuple[VAE, VAE]:
+    """The autoencoder of a method, as an objective and as what gives codes."""
+    vae = VAES[method](CODES, seed=seed, **options, **TERMS[method])
+    return vae, vae
+
+
+def pair_sampler(
+    pairs: Callable[[int, int], tuple[NDArray[Any], NDArray[Any]]],
+    images: Callable[[NDArray[Any]], NDArray[np.uint8]],
+    factors: Callable[[NDArray[Any]], NDArray[Any]] = lambda chosen: chosen,
+) -> Sampler:
+    """Draws `pairs` of a size with a seed, and gives their images and factors."""
+
+    def sample(size: int, /, *, generator: torch.Generator) -> Pairs:
+        drawn = pairs(size, int(torch.randint(2**62, (), generator=generator)))
+        x, x_pos = (torch.from_numpy(images(chosen)) for chosen in drawn)
+        z, z_pos = (torch.from_numpy(factors(chosen)) for chosen in drawn)
+        return Pairs(z, z_pos, x, x_pos)
+
+    return sample
+
+
+def meaning(
+    z: NDArray[np.float64],
+    codes: NDArray[np.float64],
+    names: Sequence[str],
+    images: Callable[[NDArray[np.intp]], NDArray[np.uint8]],
+    which: str,
+    vae: VAE | None = None,
+) -> list[Picture]:
+    """Each factor (N×d) against the code (N×n) that is matched to it, and how images change with one code:
+    `images` of given rows, or what the decoder of an autoencoder makes of its codes."""
+    from identica.report import plots
+
+    columns = match(z, codes, "spearman").columns
+    aligned = rescaled(z, codes[:, columns])
+    figure = plots.true_against_recovered(z, aligned, "recovered", names=names)
+    scatter = Picture(f"True factors against their codes, {which}", plots.inline(figure, dpi=80))
+    if vae is None:
+        chosen, labels = walks(codes, columns), list(names)
+        drawn = images(chosen.ravel()).reshape(*chosen.shape, 64, 64)
+        caption = (
+            "An image (left), and the images nearest to it in the codes as the code of one factor "
+            "moves through its quantiles"
+        )
+    else:
+        factor, every = dict(zip(columns.tolist(), names, strict=True)), np.arange(codes.shape[1])
+        drawn = traversals(vae, codes, every)
+        labels = [f"code {k + 1}" + (f": {factor[k]}" if k in factor else "") for k in every]
+        caption = (
+            "What the decoder renders as one code moves through its quantiles, named after the "
+            "factor that it is matched to"
+        )
+    figure = plots.sheet(tile(drawn), labels)
+    return [scatter, Picture(f"{caption}, {which}", plots.inline(figure, dpi=80))]
 
 
 @torch.no_grad()

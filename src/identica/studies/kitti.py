@@ -2,53 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import nn
 
 from identica import recipes
 from identica.datasets import kitti_masks
 from identica.datasets.kitti_masks import FACTORS, KittiMasks
-from identica.datasets.pictures import tile
 from identica.encoders import ContrastiveModel, ConvEncoder
-from identica.errors import InputError
 from identica.losses import AlignUniform
-from identica.metrics import match, mcc
-from identica.process import Pairs
+from identica.metrics import mcc
 from identica.recipes import Recipe
 from identica.spaces import Box
-from identica.studies.experiment import Context, Experiment, Scores, Stage, Stages
-from identica.studies.images import CODES, TERMS, VAES, codes_of, walks
+from identica.studies.experiment import Context, RowExperiment, Scores, Stage, Stages
+from identica.studies.images import (
+    CODES,
+    SHOWN,
+    TERMS,
+    VAES,
+    autoencoder,
+    codes_of,
+    meaning,
+    pair_sampler,
+)
 from identica.studies.published import L1, N1, KittiRow
-from identica.studies.study import SCORES, Finished, Picture, Study, Target, curves
-from identica.studies.synthetic import rescaled, space_name
-from identica.training import Contrastive, Sampler, Training
+from identica.studies.study import Finished, Picture, Study, Target
+from identica.studies.synthetic import space_name
+from identica.training import Contrastive, Sampler
 
 ALPHA = 0.5  # of L_AU
-SCORED, WATCHED, SHOWN = 10_000, 2_000, 3_000  # frames for the result, in training, in pictures
+SCORED, WATCHED = 10_000, 2_000  # frames for the result, and in training
 
 
 @dataclass(frozen=True)
-class KittiExperiment(Experiment):
+class KittiExperiment(RowExperiment):
     """A row with a seed.
 
     The score is the Spearman MCC of 10,000 frames drawn from the whole data set, as published.
     """
 
     row: KittiRow
-    seed: int
-    recipe: Recipe
-
-    @property
-    def kind(self) -> str:
-        return self.row.kind
 
     @property
     def config(self) -> dict[str, Any]:
@@ -69,16 +66,10 @@ class KittiExperiment(Experiment):
             config |= {"bound": self.recipe.bound, "bound_lr": self.recipe.bound_lr}
         return config
 
-    @property
-    def trainings(self) -> list[Training]:
-        return [self.recipe.training]
-
     def objective(self) -> tuple[nn.Module, nn.Module]:
         row = self.row
         if row.method in VAES:
-            make: Any = VAES[row.method]
-            vae = make(CODES, seed=self.seed, **TERMS[row.method])
-            return vae, vae
+            return autoencoder(row.method, self.seed)
         assert row.space is not None
         family, encoder = (L1 if row.p == 1 else N1), ConvEncoder(CODES, seed=self.seed)
         model = ContrastiveModel(row.space, family, encoder, head=self.recipe.head(row.space))
@@ -109,25 +100,19 @@ class KittiExperiment(Experiment):
 
 def sampler(data: KittiMasks, max_lag: int) -> Sampler:
     """Draws pairs of masks with their factors."""
-
-    def sample(size: int, /, *, generator: torch.Generator) -> Pairs:
-        seed = int(torch.randint(2**62, (), generator=generator))
-        i, j = data.pairs(max_lag, size, seed)
-        x, x_pos = (torch.from_numpy(data.frames(chosen)) for chosen in (i, j))
-        z, z_pos = (torch.from_numpy(data.latents[chosen]) for chosen in (i, j))
-        return Pairs(z, z_pos, x, x_pos)
-
-    return sample
+    return pair_sampler(partial(data.pairs, max_lag), data.frames, data.latents.__getitem__)
 
 
 class KittiTable(Study[KittiRow]):
-    """MCC on KITTI Masks: real factors, which no model knows the distribution of."""
+    """MCC on KITTI Masks: real factors, of unknown distribution."""
+
+    scored_on = "drawn frames"
 
     def ready(self) -> None:
         kitti_masks.load()
 
     def targets(self, row: KittiRow) -> list[Target]:
-        # nothing is held against a mean whose deviation is not known
+        # a mean without a known deviation is not judged
         known = row.published is not None and row.published.std is not None
         return [Target(row.kind, "mcc", row.published, ("within", "above") if known else ())]
 
@@ -148,53 +133,27 @@ class KittiTable(Study[KittiRow]):
             "Δt": "–" if row.method == "β-VAE" else str(row.max_lag),
         }
 
-    def label(self, target: Target) -> str:
-        return SCORES[target.score]
-
     def words(self, row: KittiRow) -> str:
         if row.method == "β-VAE":
             return "Single images, without their order in time: nothing singles out the factors."
         if row.p == 2:
             return (
-                "Steps of the codes are taken to be normal. Real ones are sparse, and a normal model "
-                "cannot tell the factors from their rotations, but for the walls of a box."
+                "Steps of the codes are assumed to be normal. Real ones are sparse, and only "
+                "the walls of a box let a normal model distinguish the factors from their rotations."
             )
         return (
-            "Steps of the codes are taken to have a Laplace distribution, which is nearer to the "
+            "Steps of the codes are assumed to have a Laplace distribution, which is nearer to the "
             "sparse steps of real factors; their own distribution is not known, so no theorem "
             "applies."
         )
 
-    def pictures(self, row: KittiRow, runs: Mapping[str, list[Finished]]) -> list[Picture]:
-        found = runs.get(row.kind, [])
-        if not found:
-            return []
-        goal = None if row.published is None else row.published.mean
-        pictures = curves(found, "mcc", goal=goal, on="drawn frames")
-        with suppress(InputError):  # weights or data that are gone cost these pictures alone
-            pictures += _what_was_recovered(self.read_back(row, found[0]), found[0])
-        return pictures
+    def recovered(self, experiment: KittiExperiment, run: Finished) -> list[Picture]:
+        _, model = experiment.trained(run.folder)
+        data = kitti_masks.load()
+        frames = experiment.scored(data)[:SHOWN]
+        z, codes = data.latents[frames].astype(float), codes_of(model, data.frames(frames))
 
+        def images(rows: NDArray[np.intp]) -> NDArray[np.uint8]:
+            return np.uint8(255) * data.frames(frames[rows])
 
-def _what_was_recovered(experiment: KittiExperiment, run: Finished) -> list[Picture]:
-    from identica.report import plots
-
-    _, model = experiment.trained(run.folder)
-    data = kitti_masks.load()
-    frames = experiment.scored(data)[:SHOWN]
-    z, codes = data.latents[frames].astype(float), codes_of(model, data.frames(frames))
-    columns = match(z, codes, "spearman").columns
-    aligned = rescaled(z, codes[:, columns])
-    scatter = plots.true_against_recovered(z, aligned, "recovered", names=FACTORS)
-    walked = data.frames(frames[walks(codes, columns)].ravel()).astype(bool)
-    sheet = plots.sheet(tile(walked.reshape(len(FACTORS), -1, 64, 64)), FACTORS)
-    return [
-        Picture(
-            f"True factors against their codes, seed {run.seed}", plots.inline(scatter, dpi=80)
-        ),
-        Picture(
-            "A real mask (left), and the real masks nearest to it in the codes as the code of one "
-            f"factor moves through its quantiles, seed {run.seed}",
-            plots.inline(sheet, dpi=80),
-        ),
-    ]
+        return meaning(z, codes, FACTORS, images, f"seed {run.seed}")

@@ -18,23 +18,20 @@ def write_study_page(path: Path, study: Study[Any], entries: Sequence[Entry]) ->
     """Write report.html of a study from the scores it has so far."""
     verdicts = [study.verdict(entry.target, entry.ours) for entry in entries]
     judged = [verdict.good for verdict in verdicts if verdict.good is not None]
-    columns = list(study.cells(study.rows[0]))
+    runs: dict[int, dict[str, Any]] = {}
+    for entry in entries:
+        runs.setdefault(entry.row.row, {})[entry.target.kind] = entry.runs
+    rows = {entry.row.row: entry.row for entry in entries}
     write_page(
         path,
         "study.html",
         title=study.title,
-        name=study.name,
+        study=study,
         date=time.strftime("%Y-%m-%d"),
-        side_by_side=study.side_by_side,
-        within=study.within,
-        legend=study.legend,
-        columns=columns,
-        scores=[
-            _score(study, entry, verdict) for entry, verdict in zip(entries, verdicts, strict=True)
-        ],
+        scores=[_score(study, *both) for both in zip(entries, verdicts, strict=True)],
         good=sum(judged),
         judged=len(judged),
-        rows=_rows(study, entries),
+        rows=[(row, study.pictures(row, runs[number])) for number, row in rows.items()],
     )
 
 
@@ -59,18 +56,3 @@ def _score(study: Study[Any], entry: Entry, verdict: Any) -> dict[str, Any]:
         "colour": {True: "good", False: "bad", None: "soft"}[verdict.good],
         "seconds": entry.seconds,
     }
-
-
-def _rows(study: Study[Any], entries: Sequence[Entry]) -> list[dict[str, Any]]:
-    rows = []
-    for row in {entry.row.row: entry.row for entry in entries}.values():
-        found = {e.target.kind: e.runs for e in entries if e.row is row}
-        rows.append(
-            {
-                "number": row.row,
-                "cells": study.cells(row),
-                "words": study.words(row),
-                "pictures": [picture._asdict() for picture in study.pictures(row, found)],
-            }
-        )
-    return rows

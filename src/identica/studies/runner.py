@@ -1,4 +1,4 @@
-"""Reproduce a study: find out what is left to do, do it, and write the table and the page."""
+"""Reproduce a study: do the runs that are not finished, and write the table and the page."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ SEEDS = range(5)
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a study: its folder, the table as text, and why runs failed, by their labels.
+    """The outcome of a study: its folder, the table as text, and why runs failed, by label.
 
-    `kept` says which figures are from an earlier table, because not all of their runs are here.
+    `kept` names the figures taken from an earlier table, because not all of their runs are here.
     """
 
     folder: Path
@@ -41,7 +41,7 @@ class Outcome:
 
 
 class Planned(NamedTuple):
-    """A run of a plan, under all the names it goes by (row, kind, seed), and how it stands."""
+    """A planned run, all its uses (row, kind, seed), and its state."""
 
     job: Job
     uses: list[tuple[int, str, int]]
@@ -69,8 +69,8 @@ def reproduce(
 ) -> Outcome:
     """Do the runs of a study that are not done yet, and write table.json, table.md and report.html.
 
-    A table that is there already loses nothing: a score of which it has more seeds than there are
-    runs, such as in a clone of a repository without them, stays as it is.
+    An existing table loses nothing: a score with more seeds than there are runs, as in a clone of a
+    repository without the run folders, stays as it is.
 
     In a group of processes (see `identica.distributed`) all work on one run after the other, and a run
     that fails ends the study. The first process writes; the outcome of the others has no table.
@@ -141,7 +141,7 @@ def plan(
     seeds: Iterable[int] | None = None,
     preset: str | Recipe = "fast",
 ) -> list[Planned]:
-    """The runs of a study, each once though rows may share it, and how each stands."""
+    """The runs of a study and their states; a run that several rows share is listed once."""
     planned: dict[str, Planned] = {}
     wanted = check_seeds(SEEDS if seeds is None else seeds)
     for row in study.select(rows):
@@ -168,7 +168,7 @@ def _state(folder: Path, job: Job) -> str:
 
 
 def listing(planned: list[Planned]) -> str:
-    """What would run and what is done, a line for each run."""
+    """The runs and their states, one per line."""
     width = max(len(item.label) for item in planned)
     lines = [f"{item.label:{width}}  {item.job.name}  {item.state}" for item in planned]
     done = sum(item.state == "done" for item in planned)

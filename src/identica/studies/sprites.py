@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import nn
 
@@ -16,22 +13,26 @@ from identica import metrics, recipes
 from identica._validate import count
 from identica.baselines import NETWORKS, VAE
 from identica.datasets import dsprites, kitti_masks, natural_sprites
-from identica.datasets.pictures import tile
 from identica.encoders import ContrastiveModel
-from identica.errors import InputError
 from identica.losses import AlignUniform
-from identica.process import Pairs
 from identica.recipes import Recipe
 from identica.spaces import Euclidean
-from identica.studies.experiment import Context, Experiment, Scores, Stage, Stages
-from identica.studies.images import CODES, TERMS, VAES, codes_of, traversals, walks
+from identica.studies.experiment import Context, RowExperiment, Scores, Stage, Stages
+from identica.studies.images import (
+    CODES,
+    SHOWN,
+    TERMS,
+    VAES,
+    autoencoder,
+    codes_of,
+    meaning,
+    pair_sampler,
+)
 from identica.studies.published import L1, METRICS, N1, SpriteRow
-from identica.studies.study import SCORES, Finished, Ours, Picture, Study, Target, curves
-from identica.studies.synthetic import rescaled
-from identica.training import Contrastive, Sampler, Training
+from identica.studies.study import Finished, Ours, Picture, Study, Target
+from identica.training import Contrastive, Sampler
 
 R = Euclidean(CODES)
-SHOWN = 3_000  # images behind a picture
 
 
 @dataclass(frozen=True)
@@ -50,19 +51,6 @@ class Scoring:
 
 
 # --- images -----------------------------------------------------------------------------------------
-
-
-class Sprites(Protocol):
-    """Images by their factors (N×5), and how these are drawn, such as `NaturalSprites`."""
-
-    def pairs(self, n: int, rng: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Factors of n pairs."""
-
-    def sample(self, n: int, rng: Any) -> NDArray[Any]:
-        """Factors of n images."""
-
-    def images(self, factors: ArrayLike) -> NDArray[np.uint8]:
-        """Images N×64×64."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,9 +72,7 @@ class DSprites:
         return dsprites.unpack(self.packed[dsprites.index_of(factors)])
 
 
-def factors_of(row: SpriteRow) -> tuple[str, ...]:
-    """The names of the factors."""
-    return dsprites.FACTORS if row.is_dsprites else natural_sprites.FACTORS
+Sprites = DSprites | natural_sprites.NaturalSprites
 
 
 def load(row: SpriteRow, original: bool = False) -> Sprites:
@@ -98,7 +84,7 @@ def load(row: SpriteRow, original: bool = False) -> Sprites:
 
 
 def data_name(row: SpriteRow, original: bool) -> str:
-    """The name of the data of a row: what is not the published data set is not called so."""
+    """The name of the data of a row; data other than the published set has another name."""
     if not row.is_dsprites:
         return "natural-sprites-kitti"
     return "dsprites" if original else "dsprites-rerendered"
@@ -106,33 +92,19 @@ def data_name(row: SpriteRow, original: bool) -> str:
 
 def sampler(data: Sprites) -> Sampler:
     """Draws pairs of images with their factors."""
-
-    def sample(size: int, /, *, generator: torch.Generator) -> Pairs:
-        seed = int(torch.randint(2**62, (), generator=generator))
-        factors = data.pairs(size, np.random.default_rng(seed))
-        x, x_pos = (torch.from_numpy(data.images(chosen)) for chosen in factors)
-        z, z_pos = (torch.from_numpy(chosen) for chosen in factors)
-        return Pairs(z, z_pos, x, x_pos)
-
-    return sample
+    return pair_sampler(data.pairs, data.images)
 
 
 # --- experiments ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class SpritesExperiment(Experiment):
+class SpritesExperiment(RowExperiment):
     """A row with a seed; `original` images of dSprites, or re-rendered ones."""
 
     row: SpriteRow
-    seed: int
-    recipe: Recipe
     scoring: Scoring
     original: bool
-
-    @property
-    def kind(self) -> str:
-        return self.row.kind
 
     @property
     def config(self) -> dict[str, Any]:
@@ -155,10 +127,6 @@ class SpritesExperiment(Experiment):
         return config
 
     @property
-    def trainings(self) -> list[Training]:
-        return [self.recipe.training]
-
-    @property
     def anneal(self) -> tuple[float, int] | None:
         """The annealing of the loss, see `AlignUniform`: an α above .99 learns too slowly by itself."""
         if self.recipe.alpha_start is None or self.row.alpha <= 0.99:
@@ -173,10 +141,8 @@ class SpritesExperiment(Experiment):
     def objective(self) -> tuple[nn.Module, nn.Module]:
         row, network = self.row, str(self.recipe.network)
         if row.method in VAES:
-            make: Any = VAES[row.method]
-            options = {"scale": float(self.white), "network": network, "seed": self.seed}
-            vae = make(CODES, **options, **TERMS[row.method])
-            return vae, vae
+            options = {"scale": float(self.white), "network": network}
+            return autoencoder(row.method, self.seed, **options)
         make_encoder, _ = NETWORKS[network]  # the same as in autoencoders
         encoder = make_encoder(CODES, channels=1, scale=float(self.white), seed=self.seed)
         model = ContrastiveModel(R, L1 if row.p == 1 else N1, encoder)
@@ -233,13 +199,14 @@ class SpritesExperiment(Experiment):
 class SpritesTable(Study[SpriteRow]):
     """Scores of disentanglement on sprites, and the MCC (Spearman) of their factors."""
 
+    scored_on = "drawn images"
     scorings: ClassVar[dict[str, Scoring]] = {"fast": Scoring(images=20_000), "paper": Scoring()}
     legend = (
         "In %, mean ± standard deviation over seeds (how many). Modularity counts codes that know "
         "nothing as 0, where the published one counts them as nearly 1."
     )
     within = (
-        "no further from the published one, of which no deviation is known, than our own deviation, "
+        "no further from the published figure, whose deviation is not known, than our own deviation, "
         "or 0.2 points if that is more"
     )
 
@@ -250,7 +217,7 @@ class SpritesTable(Study[SpriteRow]):
     def targets(self, row: SpriteRow) -> list[Target]:
         """MCC where nothing else can be scored, else the six metrics and MCC, published or not."""
         scores = ("mcc",) if row.version == "continuous" else (*METRICS, "mcc")
-        # nothing is held against figures on data that are not the published ones
+        # figures on data other than the published set are not judged
         accepted = ("within", "above") if row.is_dsprites else ()
         return [Target(row.kind, score, row.published.get(score), accepted) for score in scores]
 
@@ -283,22 +250,21 @@ class SpritesTable(Study[SpriteRow]):
         data = "dSprites" if dsprites.is_at_hand() else "dSprites, re-rendered"
         return {"data": data, "method": method, "pairs": row.version}
 
-    def label(self, target: Target) -> str:
-        return SCORES[target.score]
-
     def words(self, row: SpriteRow) -> str:
         return f"{_DATA[row.version]} {_METHODS[row.method, row.p]}"
 
-    def pictures(self, row: SpriteRow, runs: Mapping[str, list[Finished]]) -> list[Picture]:
-        found = runs.get(row.kind, [])
-        if not found:
-            return []
-        known = row.published.get("mcc")
-        goal = None if known is None else known.mean
-        pictures = curves(found, "mcc", goal=goal, on="drawn images")
-        with suppress(InputError):  # weights or data that are gone cost these pictures alone
-            pictures += _what_was_recovered(self.read_back(row, found[0]), found[0])
-        return pictures
+    def recovered(self, experiment: SpritesExperiment, run: Finished) -> list[Picture]:
+        objective, model = experiment.trained(run.folder)
+        row, data = experiment.row, load(experiment.row, experiment.original)
+        z, codes = experiment.encoded(data, model, SHOWN)
+        names = dsprites.FACTORS if row.is_dsprites else natural_sprites.FACTORS
+
+        def images(rows: NDArray[np.intp]) -> NDArray[np.uint8]:
+            return data.images(z[rows]) * np.uint8(255 // experiment.white)
+
+        vae = objective if isinstance(objective, VAE) else None
+        which = f"seed {run.seed}, {run.config['data']}"
+        return meaning(z.astype(float), codes, names, images, which, vae)
 
 
 class DSpritesTable(SpritesTable):
@@ -310,51 +276,20 @@ class DSpritesTable(SpritesTable):
     )
 
 
+_NATURAL = (
+    "Sprites that move and grow as pedestrians do from frame to frame of KITTI Masks. The published "
+    "figures are for other data: motion measured in YouTube-VOS."
+)
 _DATA = {
-    "UNI": "Pairs of sprites in which one to four of the five factors are drawn anew, at will.",
-    "LAP": "Pairs of sprites in which every factor but the shape moves a Laplace-distributed way.",
-    "discrete": "Sprites that move and grow as pedestrians do from frame to frame of KITTI Masks, "
-    "in bins. The published figures are of motion measured in YouTube-VOS, so of other data.",
-    "continuous": "Sprites that move and grow as pedestrians do from frame to frame of KITTI Masks. "
-    "The published figures are of motion measured in YouTube-VOS, so of other data.",
+    "UNI": "Pairs of sprites in which one to four of the five factors, chosen at random, are redrawn.",
+    "LAP": "Pairs of sprites in which every factor but the shape moves by a Laplace-distributed step.",
+    "discrete": f"{_NATURAL} Factors are binned.",
+    "continuous": _NATURAL,
 }
 _METHODS = {
-    ("β-VAE", 0): "Single images are coded: which belong together is not used.",
-    ("SlowVAE", 0): "Codes are taken to move a Laplace-distributed way within a pair.",
-    ("Ada-GVAE", 0): "Codes that hardly differ within a pair are taken to be shared.",
-    ("L_AU", 1): "Steps of the codes are taken to have a Laplace distribution.",
-    ("L_AU", 2): "Steps of the codes are taken to be normal, which cannot tell the factors from "
-    "their rotations.",
+    ("β-VAE", 0): "Images are encoded one by one; which belong together is not used.",
+    ("SlowVAE", 0): "Codes are assumed to move by a Laplace-distributed step within a pair.",
+    ("Ada-GVAE", 0): "Codes that hardly differ within a pair are assumed to be shared.",
+    ("L_AU", 1): "Steps of the codes are assumed to have a Laplace distribution.",
+    ("L_AU", 2): "Steps of the codes are assumed to be normal, so rotated factors fit as well.",
 }
-
-
-def _what_was_recovered(experiment: SpritesExperiment, run: Finished) -> list[Picture]:
-    from identica.report import plots
-
-    objective, model = experiment.trained(run.folder)
-    data, names = load(experiment.row, experiment.original), factors_of(experiment.row)
-    factors, codes = experiment.encoded(data, model, SHOWN)
-    z, which = factors.astype(float), f"seed {run.seed}, {run.config['data']}"
-    columns = metrics.match(z, codes, "spearman").columns
-    aligned = rescaled(z, codes[:, columns])
-    figure = plots.true_against_recovered(z, aligned, "recovered", names=names)
-    scatter = Picture(f"True factors against their codes, {which}", plots.inline(figure, dpi=80))
-    if isinstance(objective, VAE):
-        factor = dict(zip(columns.tolist(), names, strict=True))
-        every = np.arange(codes.shape[1])
-        images = traversals(objective, codes, every)
-        labels = [f"code {k + 1}" + (f": {factor[k]}" if k in factor else "") for k in every]
-        caption = (
-            "What the decoder draws as one code moves through its quantiles, named after the factor "
-            f"that it is matched to, {which}"
-        )
-    else:
-        chosen = walks(codes, columns)
-        drawn = data.images(factors[chosen.ravel()]) * np.uint8(255 // experiment.white)
-        images, labels = drawn.reshape(*chosen.shape, 64, 64), list(names)
-        caption = (
-            "An image (left), and the images nearest to it in the codes as the code of one factor "
-            f"moves through its quantiles, {which}"
-        )
-    figure = plots.sheet(tile(images), labels)
-    return [scatter, Picture(caption, plots.inline(figure, dpi=80))]

@@ -44,9 +44,8 @@ R = TypeVar("R", bound=Record)
 
 
 class Target(NamedTuple):
-    """A score of a row: which run it comes from, its name, what was published of it, if anything, and
-    where our figure may lie: "below", "within" or "above". Nothing is held against it where `accepted` is
-    empty."""
+    """A score of a row: the kind of run it comes from, its name, the published figure if any, and where ours
+    may lie relative to it ("below", "within", "above"). If `accepted` is empty, it is not judged."""
 
     kind: str
     score: str
@@ -67,9 +66,9 @@ class Ours(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """Where our figure lies ("above", "within" or "below"), and whether that is as it should be.
+    """Where our figure lies ("above", "within" or "below"), and whether that is as expected.
 
-    `good` is None where it does not matter; the word is a dash where nothing was published.
+    `good` is None if it is not judged; the word is a dash if nothing was published.
     """
 
     word: str
@@ -103,6 +102,7 @@ class Study(ABC, Generic[R]):
 
     unit = "%"
     summary = "mean"  # or "median": what the seeds of a score come down to, as published
+    scored_on = "unseen pairs"  # in training
     side_by_side = True  # whether every column of figures has a published one beside it
     legend = "In %, mean ± standard deviation over seeds (how many)."
     within = (
@@ -114,7 +114,7 @@ class Study(ABC, Generic[R]):
         self.name, self.title, self.rows = name, title, list(rows)
 
     def ready(self) -> None:
-        """Raise an error if runs lack something that is not theirs to make, such as a data set."""
+        """Raise an error if something that runs cannot make themselves is missing, such as a data set."""
 
     @abstractmethod
     def targets(self, row: R) -> list[Target]:
@@ -126,14 +126,14 @@ class Study(ABC, Generic[R]):
 
     @abstractmethod
     def cells(self, row: R) -> dict[str, str]:
-        """What the table says of a row beside its figures, by column."""
+        """The cells of a row beside its figures, by column."""
 
     def label(self, target: Target) -> str:
         """The column of a score."""
-        return f"{target.kind} {SCORES.get(target.score, target.score)}"
+        return SCORES.get(target.score, target.score)
 
     def words(self, row: R) -> str:
-        """What the page says of a row in full."""
+        """The description of a row on the page."""
         return ""
 
     def tolerance(self, target: Target, ours: Ours) -> float:
@@ -158,7 +158,22 @@ class Study(ABC, Generic[R]):
         return found
 
     def pictures(self, row: R, runs: Mapping[str, list[Finished]]) -> list[Picture]:
-        """Pictures of a row from its finished runs, by kind."""
+        """Pictures of a row from its finished runs, by kind: training curves, and what was recovered."""
+        kind = getattr(row, "kind", "contrastive")
+        found = runs.get(kind, [])
+        if not found:
+            return []
+        pictures: list[Picture] = []
+        for target in self.targets(row):
+            if target.kind == kind:
+                goal = None if target.published is None else target.published.mean
+                pictures += curves(found, target.score, goal=goal, on=self.scored_on)
+        with suppress(InputError):  # weights or data that are gone cost these pictures alone
+            pictures += self.recovered(self.read_back(row, found[0]), found[0])
+        return pictures
+
+    def recovered(self, experiment: Any, run: Finished) -> list[Picture]:
+        """Pictures of the factors and codes of a finished run."""
         return []
 
     def show(self, value: float) -> str:
@@ -206,17 +221,16 @@ def read_metrics(folder: Path, *names: str) -> list[dict[str, float]]:
     return []
 
 
-def curves(
-    runs: Sequence[Finished], score: str, *, goal: float | None, on: str = "unseen pairs"
-) -> list[Picture]:
+def curves(runs: Sequence[Finished], score: str, *, goal: float | None, on: str) -> list[Picture]:
     """A picture of a score during training, by seed; none where no run has its history left."""
     from identica.report import plots
 
     histories = {f"seed {run.seed}": read_metrics(run.folder, "step", score) for run in runs}
     if not any(histories.values()):
         return []
-    figure = plots.training_curve(histories, score, name=SCORES.get(score, score), goal=goal, on=on)
-    return [Picture("Training, by seed", plots.inline(figure, dpi=90))]
+    name = SCORES.get(score, score)
+    figure = plots.training_curve(histories, score, name=name, goal=goal, on=on)
+    return [Picture(f"{name} in training, by seed", plots.inline(figure, dpi=90))]
 
 
 def numbers(name: str, text: str) -> list[int]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache, partial
 from typing import Any
@@ -15,7 +13,6 @@ from torch import Tensor, nn
 
 from identica import recipes, theory
 from identica.encoders import ContrastiveModel
-from identica.errors import InputError
 from identica.families import Family, GeneralizedNormal, Uniform, VonMisesFisher
 from identica.heads import make_head
 from identica.metrics import linear_r2, match, mcc
@@ -25,7 +22,7 @@ from identica.recipes import Recipe
 from identica.spaces import Box, Euclidean, Space, Sphere
 from identica.studies.experiment import Context, Experiment, Scores, Stage, Stages
 from identica.studies.published import Row
-from identica.studies.study import Finished, Picture, Study, Target, curves
+from identica.studies.study import SCORES, Finished, Picture, Study, Target
 from identica.training import Contrastive, Sampler, Supervised, Training
 
 HELD_OUT = 16_384  # observations that are scored
@@ -157,6 +154,9 @@ class SyntheticTable(Study[Row]):
         recipe = recipes.pick(preset, fast=fast, paper=paper)
         return SyntheticExperiment(row, kind, seed, recipe)
 
+    def label(self, target: Target) -> str:
+        return f"{target.kind} {SCORES[target.score]}"
+
     def cells(self, row: Row) -> dict[str, str]:
         return {
             "space": space_name(row.space),
@@ -178,20 +178,14 @@ class SyntheticTable(Study[Row]):
         process = GenerativeProcess(row.space, row.marginal, row.conditional, mixing)
         return theory.guarantee(process, self.experiment(row, "contrastive", 0, "fast").model())
 
-    def pictures(self, row: Row, runs: Mapping[str, list[Finished]]) -> list[Picture]:
-        found = runs.get("contrastive", [])
-        if not found:
-            return []
+    def recovered(self, experiment: SyntheticExperiment, run: Finished) -> list[Picture]:
         from identica.report import plots
 
-        pictures = curves(found, row.score, goal=row.published["contrastive"].mean)
-        with suppress(InputError):  # weights that are gone or damaged cost the picture alone
-            z, codes = self.read_back(row, found[0]).recovered(found[0])
-            aligned, how = align(z, codes, row.score)
-            figure = plots.true_against_recovered(z[:SHOWN], aligned[:SHOWN], "recovered")
-            caption = f"True against recovered factors, seed {found[0].seed}, {how}"
-            pictures.append(Picture(caption, plots.inline(figure, dpi=80)))
-        return pictures
+        z, codes = experiment.recovered(run)
+        aligned, how = align(z, codes, experiment.row.score)
+        figure = plots.true_against_recovered(z[:SHOWN], aligned[:SHOWN], "recovered")
+        caption = f"True against recovered factors, seed {run.seed}, {how}"
+        return [Picture(caption, plots.inline(figure, dpi=80))]
 
 
 # --- names and alignment, as in all tables ----------------------------------------------------------

@@ -20,7 +20,7 @@ MANIFEST, TABLE, RUNS = "study.json", "table.json", "runs"
 
 
 class Entry(NamedTuple):
-    """A score of a row with what came of it, and the finished runs behind it."""
+    """A score of a row, our figure, and the finished runs behind it."""
 
     row: Any
     target: Target
@@ -152,7 +152,7 @@ def collect(
 
 
 def more(table: Mapping[tuple[int, str, str], tuple[Ours, float]], entries: Sequence[Entry]) -> str:
-    """In words, what a table (see `recorded`) has of more seeds than there are runs; empty if nothing."""
+    """In words, the scores of a table (see `recorded`) with more seeds than there are runs; empty if none."""
     runs = {(e.row.row, e.target.kind, e.target.score): len(e.runs) for e in entries}
     found = [
         f"row {row} {kind} {score} ({ours.seeds} seeds, {runs.get((row, kind, score), 0)} here)"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -12,24 +11,15 @@ from numpy.typing import NDArray
 
 from identica import recipes, theory
 from identica.augment import simclr
+from identica.datasets.pictures import tile
 from identica.datasets.threedident import FACTORS, render
-from identica.datasets.threedident.pictures import sheet
 from identica.datasets.threedident.storage import ImageSet
-from identica.errors import InputError
 from identica.metrics import linear_r2_per_factor, match
 from identica.recipes import Recipe
 from identica.spaces import Sphere
 from identica.studies.images import moved
 from identica.studies.published import ImageRow
-from identica.studies.study import (
-    SCORES,
-    Finished,
-    Picture,
-    Study,
-    Target,
-    curves,
-    read_metrics,
-)
+from identica.studies.study import Finished, Picture, Study, Target, read_metrics
 from identica.studies.synthetic import align, family_name, space_name
 from identica.studies.threedident_experiment import (
     FAST,
@@ -52,6 +42,8 @@ class ThreeDIdentTable(Study[ImageRow]):
     Args:
         images: which images, if not those of the preset.
     """
+
+    scored_on = "unseen images"
 
     def __init__(
         self, name: str, title: str, rows: Sequence[ImageRow], *, images: Images | None = None
@@ -102,9 +94,6 @@ class ThreeDIdentTable(Study[ImageRow]):
             "match": "yes" if row.match else "no",
         }
 
-    def label(self, target: Target) -> str:
-        return SCORES[target.score]
-
     def words(self, row: ImageRow) -> str:
         if row.kind == "supervised":
             return "The network is trained on the true factors: an upper bound."
@@ -120,21 +109,36 @@ class ThreeDIdentTable(Study[ImageRow]):
         return str(theory.guarantee(process, model))
 
     def pictures(self, row: ImageRow, runs: Mapping[str, list[Finished]]) -> list[Picture]:
-        found = runs.get(row.kind, [])
-        if not found or row.kind == "identity":
+        return [*_by_factor(runs.get(row.kind, [])), *super().pictures(row, runs)]
+
+    def recovered(self, experiment: ImageExperiment, run: Finished) -> list[Picture]:
+        from identica.report import plots
+
+        row, seed = experiment.row, f"seed {run.seed}"
+        if row.kind == "identity":
             return []
+        _, model = experiment.trained(run.folder)
+        data = ImageSet(experiment.images.test_folder(run.folder.parent.parent))
+        z, codes = data.raw_latents, codes_of(model.eval(), data)
         pictures = []
-        for score, published in row.published.items():
-            drawn = curves(found, score, goal=published.mean, on="unseen images")
-            pictures += [p._replace(caption=f"{SCORES[score]} in training, by seed") for p in drawn]
-        pictures += _by_factor(found[0])
-        with suppress(InputError):  # weights or images that are gone cost these pictures alone
-            experiment = self.read_back(row, found[0])
-            _, model = experiment.trained(found[0].folder)
-            data = ImageSet(experiment.images.test_folder(found[0].folder.parent.parent))
-            codes = codes_of(model.eval(), data)
-            pictures += _what_was_recovered(experiment.row, found[0], data, codes)
-        return pictures
+        if row.kind == "contrastive":
+            figure = plots.sheet(tile(example_pairs(row, data.size)), ["x", "x̃"])
+            pictures.append(Picture("Pairs of the process", plots.inline(figure, dpi=80)))
+        r2 = linear_r2_per_factor(z, codes)
+        figure = plots.bars(dict(zip(FACTORS, r2.tolist(), strict=True)), "R²")
+        pictures.append(Picture(f"R² of each factor, {seed}", plots.inline(figure, dpi=90)))
+        aligned, how = align(z, codes, "mcc" if "mcc" not in row.forbidden else "r2")
+        figure = plots.true_against_recovered(
+            z[:SHOWN], aligned[:SHOWN], "recovered", names=FACTORS
+        )
+        caption = f"True against recovered factors, {seed}, {how}"
+        pictures.append(Picture(caption, plots.inline(figure, dpi=80)))
+        figure = plots.sheet(tile(traversals(data, codes)), FACTORS)
+        caption = (
+            "An unseen image (left), and the factors that a linear map reads off its codes, rendered, "
+            f"as the code of one factor moves through its quantiles, {seed}"
+        )
+        return [*pictures, Picture(caption, plots.inline(figure, dpi=80))]
 
 
 def _as_published(row: ImageRow) -> ImageRow:
@@ -144,44 +148,19 @@ def _as_published(row: ImageRow) -> ImageRow:
     return replace(row, conditional=type(row.conditional)(WIDTH))  # type: ignore[call-arg]
 
 
-def _by_factor(run: Finished) -> list[Picture]:
-    """How the R² of each factor grew, where the run has its history left."""
+def _by_factor(runs: Sequence[Finished]) -> list[Picture]:
+    """How the R² of each factor grew in the first run, where it has its history left."""
     from identica.report import plots
 
-    records = read_metrics(run.folder, "step", *map(r2_of, FACTORS))
+    records = read_metrics(runs[0].folder, "step", *map(r2_of, FACTORS)) if runs else []
     if not records:
         return []
     histories = {
         name: [{"step": r["step"], "R²": r[r2_of(name)]} for r in records] for name in FACTORS
     }
     figure = plots.training_curve(histories, "R²", on="unseen images")
-    caption = f"R² of each factor in training, seed {run.seed}"
+    caption = f"R² of each factor in training, seed {runs[0].seed}"
     return [Picture(caption, plots.inline(figure, dpi=90))]
-
-
-def _what_was_recovered(
-    row: ImageRow, run: Finished, data: ImageSet, codes: NDArray[np.float64]
-) -> list[Picture]:
-    from identica.report import plots
-
-    z, seed = data.raw_latents, f"seed {run.seed}"
-    pictures = []
-    if row.kind == "contrastive":
-        figure = plots.sheet(sheet(example_pairs(row, data.size)), ["x", "x̃"])
-        pictures.append(Picture("Pairs of the process", plots.inline(figure, dpi=80)))
-    r2 = linear_r2_per_factor(z, codes)
-    figure = plots.bars(dict(zip(FACTORS, r2.tolist(), strict=True)), "R²")
-    pictures.append(Picture(f"R² of each factor, {seed}", plots.inline(figure, dpi=90)))
-    aligned, how = align(z, codes, "mcc" if "mcc" not in row.forbidden else "r2")
-    figure = plots.true_against_recovered(z[:SHOWN], aligned[:SHOWN], "recovered", names=FACTORS)
-    caption = f"True against recovered factors, {seed}, {how}"
-    pictures.append(Picture(caption, plots.inline(figure, dpi=80)))
-    figure = plots.sheet(sheet(traversals(data, codes)), FACTORS)
-    caption = (
-        "An unseen image (left), and the factors that a linear map reads off its codes, rendered, as the "
-        f"code of one factor moves through its quantiles, {seed}"
-    )
-    return [*pictures, Picture(caption, plots.inline(figure, dpi=80))]
 
 
 def traversals(data: ImageSet, codes: NDArray[np.float64]) -> NDArray[np.uint8]:

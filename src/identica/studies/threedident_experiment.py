@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from identica._io import locked, replacing
 from identica._validate import one_of
+from identica.datasets.reading import map_npy
 from identica.datasets.root import data_root
 from identica.datasets.threedident import FACTORS
 from identica.datasets.threedident.pairs import (
@@ -27,17 +28,17 @@ from identica.datasets.threedident.pairs import (
     neighbours,
     rendered,
 )
-from identica.datasets.threedident.storage import LATENTS, ImageSet, load_array
+from identica.datasets.threedident.storage import LATENTS, ImageSet
 from identica.datasets.threedident.walks import DRAWS, drawn_rows, positives_among, walks
 from identica.encoders import ContrastiveModel
 from identica.errors import InputError
 from identica.families import Family, Laplace, Normal, Uniform
 from identica.metrics import linear_r2, linear_r2_per_factor, mcc
 from identica.process import GenerativeProcess, Pairs
-from identica.recipes import Recipe, Walking
+from identica.recipes import Walking
 from identica.resnet import ResNet18, SmallResNet
 from identica.spaces import Box
-from identica.studies.experiment import Context, Experiment, Scores, Stage, Stages
+from identica.studies.experiment import Context, RowExperiment, Scores, Stage, Stages
 from identica.studies.published import ImageRow
 from identica.training import Contrastive, Sampler, Supervised, Training
 from identica.training.devices import batch_on, device_of, placed
@@ -45,6 +46,12 @@ from identica.training.devices import batch_on, device_of, placed
 BOX = Box(len(FACTORS), low=-1.0, high=1.0)
 NETWORKS: dict[str, Callable[..., nn.Module]] = {"resnet18": ResNet18, "small": SmallResNet}
 Say = Callable[[str], None]
+
+
+def silent(doing: str) -> None:
+    """Report nothing."""
+
+
 BATCH = 256  # images encoded at a time
 TRIAL, TRIALS = 12345, 16  # the batches that networks are compared by after their start
 
@@ -63,22 +70,21 @@ class Images:
     samples: int = 8
     original: bool = False
 
-    def seen(self, study: Path, say: Say | None = None) -> ImageSet:
+    def seen(self, study: Path, say: Say = silent) -> ImageSet:
         """The images that runs are trained on."""
-        if self.original:
-            return ImageSet(original("train"))
-        z = make_process(self).latents(self.train, generator=0, dtype=torch.float64)
-        return rendered(
-            self.home(study) / "train", make_process(self), z, tick=_each(say, "images")
-        )
+        folder = original("train") if self.original else self.home(study) / "train"
+        return self._rendered(folder, self.train, 0, say)
 
-    def unseen(self, study: Path, say: Say | None = None) -> ImageSet:
+    def unseen(self, study: Path, say: Say = silent) -> ImageSet:
         """The images that runs are scored on."""
-        folder = self.test_folder(study)
+        return self._rendered(self.test_folder(study), self.test, 1, say)
+
+    def _rendered(self, folder: Path, n: int, seed: int, say: Say) -> ImageSet:
         if self.original:
             return ImageSet(folder)
-        z = make_process(self).latents(self.test, generator=1, dtype=torch.float64)
-        return rendered(folder, make_process(self), z, tick=_each(say, "images"))
+        process = make_process(self)
+        z = process.latents(n, generator=seed, dtype=torch.float64)
+        return rendered(folder, process, z, tick=_each(say, "images"))
 
     def home(self, study: Path) -> Path:
         """Where the images of a study are, for all its runs."""
@@ -96,7 +102,7 @@ def paper_images() -> Images:
     """As published: the original images where they are available, else as many rendered ones."""
     if not all(original(part).is_dir() for part in ("train", "test")):
         return Images(size=224, train=250_000, test=25_000)
-    n, n_test = (len(load_array(original(part) / LATENTS)) for part in ("train", "test"))
+    n, n_test = (len(map_npy(original(part) / LATENTS)) for part in ("train", "test"))
     return Images(size=224, train=n, test=n_test, original=True)
 
 
@@ -111,25 +117,19 @@ def make_process(images: Images, conditional: Family | None = None) -> Generativ
     return GenerativeProcess(BOX, Uniform(), conditional or Uniform(), renderer)
 
 
-def _each(say: Say | None, what: str) -> Callable[[int, int], None] | None:
-    return None if say is None else lambda done, total: say(f"{what}, {done} of {total}")
+def _each(say: Say, what: str) -> Callable[[int, int], None]:
+    return lambda done, total: say(f"{what}, {done} of {total}")
 
 
 # --- the experiment ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class ImageExperiment(Experiment):
+class ImageExperiment(RowExperiment):
     """A row with a seed. Images are rendered into the folder of the study, for all its runs."""
 
     row: ImageRow
-    seed: int
-    recipe: Recipe
     images: Images
-
-    @property
-    def kind(self) -> str:
-        return self.row.kind
 
     @property
     def walking(self) -> Walking | None:
@@ -266,7 +266,7 @@ class ImageExperiment(Experiment):
 
         return Stage(Contrastive(alone, loss), sample, training, 2 * self.seed + 1, score, "head")
 
-    def batches(self, study: Path, say: Say | None = None) -> Sampler:
+    def batches(self, study: Path, say: Say = silent) -> Sampler:
         """What it is trained on."""
         data = self.images.seen(study, say)
         if self.kind == "supervised":
@@ -277,7 +277,7 @@ class ImageExperiment(Experiment):
             return neighbours(make_process(self.images, self.row.conditional), data)
         return walks(data, self.positives(study, say))
 
-    def positives(self, study: Path, say: Say | None = None) -> Rows:
+    def positives(self, study: Path, say: Say = silent) -> Rows:
         """For each image, some that are positives of it, drawn once for all runs."""
         name = re.sub(r"[^\w.]+", "-", repr(self.row.conditional)).strip("-")
         path, data = self.images.home(study) / f"{name}.npy", self.images.seen(study, say)
@@ -288,7 +288,7 @@ class ImageExperiment(Experiment):
                 found = positives_among(process, data.raw_latents, seed=2, tick=tick)
                 with replacing(path) as temporary, temporary.open("wb") as file:
                     np.save(file, found, allow_pickle=False)
-        found = load_array(path)
+        found = np.array(map_npy(path))
         if found.ndim != 2 or len(found) != len(data):
             raise InputError(f"{path} must hold positives of {len(data)} images: delete it")
         return found
@@ -352,17 +352,13 @@ def codes_of(model: nn.Module, data: ImageSet) -> NDArray[np.float64]:
 
 @torch.no_grad()
 def read(
-    network: nn.Module,
-    apply: Callable[[Tensor], Tensor],
-    data: ImageSet,
-    say: Say | None = None,
+    network: nn.Module, apply: Callable[[Tensor], Tensor], data: ImageSet, say: Say = silent
 ) -> Tensor:
     """What a network (or a method of it, `apply`) makes of all images of a data set."""
     parts = []
     with placed(network) as device:
         for rows in np.array_split(np.arange(len(data)), -(-len(data) // BATCH)):
-            if say is not None:
-                say(f"reading images, {rows[0]} of {len(data)}")
+            say(f"reading images, {rows[0]} of {len(data)}")
             parts.append(apply(as_images(data.images(rows)).to(device)).cpu())
     return torch.cat(parts)
 

@@ -28,7 +28,7 @@ def test_build_check_show(tmp_path, capsys, packed):
     np.testing.assert_array_equal(data.images(range(9)), render(z, 16))
 
     assert run("check", folder) == 0
-    assert "9 images of 16×16, all whole; 9 drawn again: PSNR 99.0 dB" in capsys.readouterr().out
+    assert "9 images of 16×16, all whole; 9 rendered again: PSNR 99.0 dB" in capsys.readouterr().out
 
     assert run("show", folder, "--out", picture) == 0
     with Image.open(picture) as image:

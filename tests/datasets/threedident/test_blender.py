@@ -71,7 +71,7 @@ def test_images_are_those_of_cycles(bpy, real):
 
 
 def test_absurd_sizes_are_refused_before_blender_is_asked():
-    with pytest.raises(InputError, match="size must be at most 4096"):
+    with pytest.raises(InputError, match=r"size must be .* at most 4096"):
         blender.render(np.zeros((1, 10)), size=10**9)
-    with pytest.raises(InputError, match="samples must be at most"):
+    with pytest.raises(InputError, match=r"samples must be .* at most"):
         blender.render(np.zeros((1, 10)), samples=10**9)

@@ -244,6 +244,6 @@ def test_a_full_disk_is_told_and_the_build_goes_on(tmp_path, z, monkeypatch):
 
 def test_sizes_beyond_all_measure(tmp_path, z):
     for size in (10**9, 4097):
-        with pytest.raises(InputError, match="size must be at most 4096"):
+        with pytest.raises(InputError, match=r"size must be .* at most 4096"):
             build(tmp_path / "set", z, never, size=size)
     assert not (tmp_path / "set").exists()

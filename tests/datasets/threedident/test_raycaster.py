@@ -224,12 +224,12 @@ def test_the_benchmark_does_without_a_blender_that_does_not_load(
 @pytest.mark.parametrize(
     ("arguments", "match"),
     [
-        ({"size": 10**9}, "size must be at most 4096, got 1000000000"),
+        ({"size": 10**9}, r"size must be .* at most 4096, got 1000000000"),
         ({"size": 0}, "size must be a whole number of at least 1"),
         ({"size": -3}, "size must be"),
         ({"size": 2.5}, "size must be"),
         ({"size": True}, "size must be"),
-        ({"samples": 10**9}, "samples must be at most 4096"),
+        ({"samples": 10**9}, r"samples must be .* at most 4096"),
         ({"samples": 0}, "samples must be"),
         ({"samples": np.nan}, "samples must be"),
         ({"size": 2000, "samples": 4096}, "size must be at most 256 with 4096 samples"),

@@ -119,14 +119,12 @@ def test_damage_is_told_in_one_sentence(tmp_path, z, packed):
         damaged(lambda folder: (folder / home / first).unlink())
     with pytest.raises(InputError, match="a folder images or packed"):
         damaged(lambda folder: shutil.rmtree(folder / home))
-    with pytest.raises(
-        InputError, match=rf"{first} is not an .*cut short.*: delete it and run build"
-    ):
+    with pytest.raises(InputError, match=rf"{first} is damaged.*: delete it and run build"):
         damaged(cut).images(range(10))
     (tmp_path / "copy" / home / first).unlink()  # as told
     mended = build(tmp_path / "copy", z, paint, size=SIZE, packed=packed)
     np.testing.assert_array_equal(mended.images(range(10)), paint(z, SIZE))
-    with pytest.raises(InputError, match="the latents are of another data set"):
+    with pytest.raises(InputError, match="the latents belong to another data set"):
         damaged(latents(z[:4]))
     with pytest.raises(InputError, match="missing"):
         damaged(latents(np.concatenate([z, z])))

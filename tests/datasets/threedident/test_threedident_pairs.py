@@ -228,7 +228,7 @@ def test_images_are_not_copied_and_ready_for_convolutions(many):
 
 
 def test_a_renderer_of_absurd_size_is_refused():
-    with pytest.raises(InputError, match="size must be at most 4096"):
+    with pytest.raises(InputError, match=r"size must be .* at most 4096"):
         Renderer(size=10**9)
-    with pytest.raises(InputError, match="samples must be at most 4096"):
+    with pytest.raises(InputError, match=r"samples must be .* at most 4096"):
         Renderer(samples=10**9)

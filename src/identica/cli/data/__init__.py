@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from importlib import import_module
 
-# the module that adds the commands of each data set, and what it is
+# the module with the actions of each data set, and what it is
 DATA_SETS = {
     "3dident": ("threedident", "renderings of a teapot, with ten factors"),
     "dsprites": ("dsprites", "a white shape, with five factors"),
@@ -15,9 +15,9 @@ DATA_SETS = {
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the data sets, each with its own commands."""
+    """Add the data sets, each with its own actions."""
     parser.description = "Build, check or show a data set, under IDENTICA_DATA by default."
     names = parser.add_subparsers(dest="name", required=True, metavar="NAME")
-    for name, (module, summary) in DATA_SETS.items():
-        commands = names.add_parser(name, help=summary)
-        import_module(f"identica.cli.data.{module}").configure(commands)
+    for name, (home, summary) in DATA_SETS.items():
+        module = import_module(f"identica.cli.data.{home}")
+        module.configure(names.add_parser(name, help=summary, description=module.__doc__))

@@ -1,50 +1,27 @@
-"""identica data dsprites check | show"""
+"""dSprites: a white shape with its scale, orientation and position, from the original archive or
+re-rendered."""
 
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
+
+from identica.cli.arguments import add_actions, add_file, add_picture
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the commands for dSprites."""
-    parser.description = (
-        "dSprites: a white shape with its scale, orientation and position, from the original "
-        "archive or re-rendered."
-    )
-    commands = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    check = commands.add_parser(
-        "check",
-        help="see whether an original archive is whole",
-        description="Read every image of an original archive, and compare it with the re-rendered "
-        "one. A bit-packed copy (377 MB) stays under IDENTICA_DATA.",
-    )
-    check.set_defaults(run=_check)
-    show = commands.add_parser(
-        "show",
-        help="a picture of each factor in turn",
-        description="A picture in which one factor after the other runs through its values; "
-        "re-rendered where there is no original archive.",
-    )
-    for command in (check, show):
-        command.add_argument(
-            "file",
-            type=Path,
-            nargs="?",
-            metavar="FILE",
-            help="original npz archive (default: the one under IDENTICA_DATA)",
-        )
-    show.add_argument(
-        "--out",
-        type=Path,
-        default=Path("dsprites.png"),
-        metavar="PNG",
-        help="the picture (default: %(default)s)",
-    )
-    show.set_defaults(run=_show)
+    """Add the actions and their options."""
+    parsers = add_actions(parser, check, show)
+    for action in parsers:
+        add_file(action, "original npz archive")
+    add_picture(parsers[1], "dsprites.png")
 
 
-def _check(args: argparse.Namespace) -> int:
+def check(args: argparse.Namespace) -> int:
+    """see whether an original archive is whole
+
+    Read every image of an original archive, and compare it with the re-rendered one. A bit-packed copy
+    (377 MB) stays under IDENTICA_DATA.
+    """
     from identica.datasets import dsprites
 
     images, pixels = dsprites.compare(dsprites.load(args.file), progress=True)
@@ -53,7 +30,12 @@ def _check(args: argparse.Namespace) -> int:
     return 0
 
 
-def _show(args: argparse.Namespace) -> int:
+def show(args: argparse.Namespace) -> int:
+    """a picture of each factor in turn
+
+    A picture in which one factor after the other runs through its values; re-rendered where there is no
+    original archive.
+    """
     from identica.datasets import dsprites, pictures
     from identica.report import plots
 

@@ -1,9 +1,11 @@
-"""identica data kitti-masks build | check | show"""
+"""KITTI Masks: real pedestrian masks in motion, with their position and area."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
+
+from identica.cli.arguments import add_actions, add_file, add_picture
 
 PUBLISHED = {
     "sequences": 2120,
@@ -16,52 +18,23 @@ PUBLISHED = {
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the commands for KITTI Masks."""
-    parser.description = (
-        "KITTI Masks: real pedestrian masks in motion, with their position and area."
-    )
-    commands = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-
-    build = commands.add_parser(
-        "build",
-        help="make it from the public annotations",
-        description="Make KITTI Masks from the annotations of KITTI-MOTS, MOTSChallenge or both "
-        "(the published data set has both). A folder holds text files (instances_txt) or a folder "
-        "of id-map PNGs for each video (instances).",
-    )
-    build.add_argument("--kitti", type=Path, metavar="DIR", help="annotations of KITTI-MOTS")
-    build.add_argument("--mots", type=Path, metavar="DIR", help="annotations of MOTSChallenge")
-    build.add_argument(
-        "--out",
-        type=Path,
-        metavar="FILE",
-        help="npz archive to write (default: kitti_masks/kitti_masks.npz under IDENTICA_DATA)",
-    )
-    build.set_defaults(run=_build)
-
-    check = commands.add_parser(
-        "check",
-        help="compare it with the published figures",
-        description="See that masks and factors agree, and print counts and kurtoses beside the "
-        "published ones.",
-    )
-    show = commands.add_parser(
-        "show", help="a picture of some sequences", description="A picture of random sequences."
-    )
-    for command in (check, show):
-        command.add_argument(
-            "file",
-            type=Path,
-            nargs="?",
-            metavar="FILE",
-            help="npz archive, or the original pickle (default: the one under IDENTICA_DATA)",
-        )
-    check.set_defaults(run=_check)
-    show.add_argument("--out", type=Path, required=True, metavar="PNG", help="the picture")
-    show.set_defaults(run=_show)
+    """Add the actions and their options."""
+    builder, *readers = add_actions(parser, build, check, show)
+    builder.add_argument("--kitti", type=Path, metavar="DIR", help="annotations of KITTI-MOTS")
+    builder.add_argument("--mots", type=Path, metavar="DIR", help="annotations of MOTSChallenge")
+    written = "npz archive to write (default: kitti_masks/kitti_masks.npz under IDENTICA_DATA)"
+    builder.add_argument("--out", type=Path, metavar="FILE", help=written)
+    for reader in readers:
+        add_file(reader, "npz archive, or the original pickle")
+    add_picture(readers[1])
 
 
-def _build(args: argparse.Namespace) -> int:
+def build(args: argparse.Namespace) -> int:
+    """make it from the public annotations
+
+    Make KITTI Masks from the annotations of KITTI-MOTS, MOTSChallenge or both (the published data set has
+    both). A folder holds text files (instances_txt) or a folder of id-map PNGs for each video (instances).
+    """
     from identica.datasets import kitti_masks
     from identica.datasets.root import data_root
 
@@ -72,7 +45,11 @@ def _build(args: argparse.Namespace) -> int:
     return 0
 
 
-def _check(args: argparse.Namespace) -> int:
+def check(args: argparse.Namespace) -> int:
+    """compare it with the published figures
+
+    See that masks and factors agree, and print counts and kurtoses beside the published ones.
+    """
     from identica.datasets import kitti_masks
 
     found = kitti_masks.check(kitti_masks.load(args.file))
@@ -83,7 +60,8 @@ def _check(args: argparse.Namespace) -> int:
     return 0
 
 
-def _show(args: argparse.Namespace) -> int:
+def show(args: argparse.Namespace) -> int:
+    """a picture of random sequences"""
     from identica.datasets import kitti_masks, pictures
 
     pictures.save(kitti_masks.picture(kitti_masks.load(args.file)), args.out)

@@ -1,39 +1,25 @@
-"""identica data natural-sprites show"""
+"""Natural Sprites: rendered shapes that move and grow like objects in real videos."""
 
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
+
+from identica.cli.arguments import add_actions, add_file, add_picture
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the commands for Natural Sprites."""
-    parser.description = "Natural Sprites: drawn shapes that move and grow as objects in films do."
-    commands = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    show = commands.add_parser(
-        "show",
-        help="a picture of some pairs",
-        description="A picture of random pairs, side by side; driven by KITTI Masks "
-        "(natural-sprites-kitti) where there is no file of measured motion.",
-    )
-    show.add_argument(
-        "file",
-        type=Path,
-        nargs="?",
-        metavar="FILE",
-        help="measured motion, comma-separated (default: the file under IDENTICA_DATA)",
-    )
-    show.add_argument(
-        "--out",
-        type=Path,
-        default=Path("natural-sprites.png"),
-        metavar="PNG",
-        help="the picture (default: %(default)s)",
-    )
-    show.set_defaults(run=_show)
+    """Add the action and its options."""
+    (action,) = add_actions(parser, show)
+    add_file(action, "measured motion, comma-separated")
+    add_picture(action, "natural-sprites.png")
 
 
-def _show(args: argparse.Namespace) -> int:
+def show(args: argparse.Namespace) -> int:
+    """a picture of some pairs
+
+    A picture of random pairs, side by side; driven by KITTI Masks (natural-sprites-kitti) where there is
+    no file of measured motion.
+    """
     from identica.datasets import kitti_masks, natural_sprites, pictures
     from identica.datasets.root import data_root
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from identica.datasets._arguments import limited
+from identica._validate import count
 from identica.datasets.threedident.material import (
     GLOSS_ALPHA,
     GLOSS_GREY,
@@ -64,7 +64,7 @@ def render(
         N×size×size×3 bytes, sRGB.
     """
     frames = place(raw_latents, scene)
-    size, samples = check_size(size), limited("samples", samples, SAMPLES)
+    size, samples = check_size(size), count("samples", samples, at_most=SAMPLES)
     bpy = require()
     from PIL import Image
 

@@ -128,8 +128,22 @@ def _areas(lower: NDArray[np.float64], upper: NDArray[np.float64]) -> NDArray[np
 
 
 @inlined
+def blocked(
+    tree: Tree, stack: NDArray[np.int32], o: Vector, d: Vector, far: float, skip: int
+) -> bool:
+    """Whether o + t·d hits a triangle other than number `skip` with t < far."""
+    return closest(tree, stack, o, d, far, skip, True)[1] >= 0
+
+
+@inlined
 def closest(
-    tree: Tree, stack: NDArray[np.int32], o: Vector, d: Vector, far: float
+    tree: Tree,
+    stack: NDArray[np.int32],
+    o: Vector,
+    d: Vector,
+    far: float,
+    skip: int = -1,
+    any_will_do: bool = False,
 ) -> tuple[float, int]:
     """Distance and number of the first triangle that o + t·d hits with t < far, else (far, -1)."""
     o, d = single(o), single(d)
@@ -146,42 +160,19 @@ def closest(
                 stack[top] = tree.children[node, _LOWEST[mask]]
                 top += 1
                 mask &= mask - np.uint64(1)
-        else:
-            mask = hits(tree.corners, -1 - node, o, d, reach)
-            while mask:
-                k = WIDTH * (-1 - node) + np.int64(_LOWEST[mask])
-                t, _, _ = meet(tree.corners, k, o, d)
-                if t < reach:
-                    reach, found = t, k
-                mask &= mask - np.uint64(1)
+            continue
+        mask = hits(tree.corners, -1 - node, o, d, reach)
+        if skip // WIDTH == -1 - node:
+            mask &= ~(np.uint64(1) << np.uint64(skip % WIDTH))
+        while mask:
+            k = WIDTH * (-1 - node) + np.int64(_LOWEST[mask])
+            if any_will_do:
+                return far, k
+            t, _, _ = meet(tree.corners, k, o, d)
+            if t < reach:
+                reach, found = t, k
+            mask &= mask - np.uint64(1)
     return (np.float64(reach), found) if found >= 0 else (far, -1)
-
-
-@inlined
-def blocked(
-    tree: Tree, stack: NDArray[np.int32], o: Vector, d: Vector, far: float, skip: int
-) -> bool:
-    """Whether o + t·d hits a triangle other than number `skip` with t < far."""
-    o, d = single(o), single(d)
-    inverse = (ONE / d[0], ONE / d[1], ONE / d[2])
-    reach = np.float32(far)
-    stack[0], top = 0, 1
-    while top > 0:
-        top -= 1
-        node = stack[top]
-        if node >= 0:
-            mask = enters(tree.boxes, node, o, inverse, reach)
-            while mask:
-                stack[top] = tree.children[node, _LOWEST[mask]]
-                top += 1
-                mask &= mask - np.uint64(1)
-        else:
-            mask = hits(tree.corners, -1 - node, o, d, reach)
-            if skip // WIDTH == -1 - node:
-                mask &= ~(np.uint64(1) << np.uint64(skip % WIDTH))
-            if mask:
-                return True
-    return False
 
 
 @inlined

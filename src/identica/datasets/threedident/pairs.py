@@ -11,8 +11,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from identica._tensors import points
+from identica._validate import count
 from identica.augment import simclr
-from identica.datasets._arguments import limited
 from identica.datasets.threedident.raycaster import SAMPLES, render
 from identica.datasets.threedident.scene import (
     FACTORS,
@@ -63,7 +64,7 @@ class Renderer(Mixing):
         scene: Scene = SCENE,
     ) -> None:
         super().__init__()
-        self.size, self.samples = check_size(size), limited("samples", samples, SAMPLES)
+        self.size, self.samples = check_size(size), count("samples", samples, at_most=SAMPLES)
         self.factors, self.scene = check_factors(factors), scene
         self.dim, self.observed = len(self.factors), 3 * size * size
 
@@ -73,7 +74,7 @@ class Renderer(Mixing):
 
     def forward(self, z: Tensor) -> Tensor:
         """Images N×3×S×S of latents N×n."""
-        self._check("z", z, self.dim)
+        points("z", z, self.dim)
         columns = dict(zip(self.factors, as_raw(z).T, strict=True))
         return as_images(self.draw(latents(**columns), self.size))
 

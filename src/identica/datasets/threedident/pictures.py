@@ -13,21 +13,12 @@ from identica.datasets.threedident.storage import ImageSet
 Bytes = NDArray[np.uint8]
 
 
-def sheet(images: Bytes) -> Bytes:
-    """One picture of R×C×H×W×3 images, with grey lines between them.
-
-    >>> sheet(np.zeros((2, 3, 64, 64, 3), np.uint8)).shape
-    (134, 200, 3)
-    """
-    return np.stack([tile(images[..., channel]) for channel in range(3)], axis=-1)
-
-
 def traversals(size: int = 96, columns: int = 9) -> Bytes:
     """A sheet with each factor in turn from −1 to 1, a row each, the others at 0."""
     along = np.linspace(-1, 1, columns)
     z = np.concatenate([latents(**{name: along}) for name in FACTORS])
     images = render(z, size)
-    return sheet(images.reshape(len(FACTORS), columns, *images.shape[1:]))
+    return tile(images.reshape(len(FACTORS), columns, *images.shape[1:]))
 
 
 def first_images(data: ImageSet, side: int = 8) -> Bytes:
@@ -35,7 +26,7 @@ def first_images(data: ImageSet, side: int = 8) -> Bytes:
     columns = min(side, len(data))
     rows = min(side, len(data) // columns)
     images = data.images(np.arange(rows * columns))
-    return sheet(images.reshape(rows, columns, *images.shape[1:]))
+    return tile(images.reshape(rows, columns, *images.shape[1:]))
 
 
 def psnr(images: Bytes, others: Bytes) -> NDArray[np.float64]:

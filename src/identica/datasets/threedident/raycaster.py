@@ -11,7 +11,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from identica.datasets._arguments import limited
+from identica._validate import count
 from identica.datasets.threedident._compiled import compiled
 from identica.datasets.threedident.bvh import DEPTH, Tree, blocked, build, closest, normals
 from identica.datasets.threedident.film import develop, filter_taps, srgb_bytes
@@ -68,7 +68,7 @@ def render(
     ((2, 32, 32, 3), dtype('uint8'))
     """
     frames = place(raw_latents, scene)
-    size, samples = check_size(size), limited("samples", samples, SAMPLES)
+    size, samples = check_size(size), count("samples", samples, at_most=SAMPLES)
     # A pixel has blocks × blocks blocks of 2×2 cells, and a cell of a block that needs it n rays.
     blocks = max(1, round(math.sqrt(samples / 16)))
     n = max(1, round(samples / (2 * blocks) ** 2))
@@ -159,10 +159,7 @@ def double(coarse: NDArray[np.float32], fine: NDArray[np.float32]) -> None:
 
 @compiled
 def compare(
-    light: NDArray[np.float32],
-    events: NDArray[np.uint8],
-    contrast: float,
-    rough: NDArray[np.uint8],
+    light: NDArray[np.float32], events: NDArray[np.uint8], contrast: float, rough: NDArray[np.uint8]
 ) -> None:
     """Mark the blocks with an edge or a shadow's rim: they differ from one of their neighbours."""
     side = len(light)

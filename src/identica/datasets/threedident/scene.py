@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from identica.datasets._arguments import limited, real_matrix
+from identica._validate import count
+from identica.datasets._arguments import real_matrix
 from identica.errors import InputError
 
 SIDE = 4.44212  # the largest side of the teapot
@@ -97,7 +98,7 @@ class Frames(NamedTuple):
 
 
 def latents(**factors: Any) -> NDArray[np.float64]:
-    """N×10 raw latents of which only the named factors vary; all others are 0.
+    """N×10 raw latents in which only the named factors vary; all others are 0.
 
     Each factor of `FACTORS` is a number or N numbers in [-1, 1].
 
@@ -146,7 +147,7 @@ def check_latents(raw_latents: Any) -> NDArray[np.float64]:
 
 def check_size(size: int) -> int:
     """The side of an image in pixels, or an `InputError`."""
-    return limited("size", size, LARGEST)
+    return count("size", size, at_most=LARGEST)
 
 
 def place(raw_latents: Any, scene: Scene = SCENE) -> Frames:
@@ -156,8 +157,11 @@ def place(raw_latents: Any, scene: Scene = SCENE) -> Frames:
     >>> frames.position, frames.object_rgb
     (array([[3.     , 0.     , 2.22106]]), array([[1., 0., 0.]]))
     """
+    from scipy.spatial.transform import Rotation
+
     r = check_latents(raw_latents)
     position = scene.reach * r[:, :3] + [0, 0, scene.lift]
+    rotation = Rotation.from_euler("xyz", scene.turn * r[:, 3:6]).as_matrix()
     angle = scene.turn * r[:, 6]
     spot = np.stack(
         [
@@ -170,21 +174,10 @@ def place(raw_latents: Any, scene: Scene = SCENE) -> Frames:
     aim = position - spot
     aim /= np.linalg.norm(aim, axis=1, keepdims=True)
     colours = (hue_to_rgb(scene.hues * r[:, 7 + k], scene.saturation[k]) for k in range(3))
-    return Frames(position, euler_xyz(scene.turn * r[:, 3:6]), spot, aim, *colours)
+    return Frames(position, rotation, spot, aim, *colours)
 
 
 def hue_to_rgb(hue: NDArray[np.float64], saturation: float) -> NDArray[np.float64]:
     """N×3 colours of value 1; the hue is wrapped to [0, 1), where 0 is red and 1/3 is green."""
     k = (6 * hue[:, None] + [5, 3, 1]) % 6
     return np.asarray(1 - saturation * np.minimum(k, 4 - k).clip(0, 1))
-
-
-def euler_xyz(angles: NDArray[np.float64]) -> NDArray[np.float64]:
-    """N×3×3 rotations by N×3 angles: about x first, then y, then z."""
-    (cx, cy, cz), (sx, sy, sz) = np.cos(angles).T, np.sin(angles).T
-    rows = [
-        [cz * cy, cz * sy * sx - sz * cx, cz * sy * cx + sz * sx],
-        [sz * cy, sz * sy * sx + cz * cx, sz * sy * cx - cz * sx],
-        [-sy, cy * sx, cy * cx],
-    ]
-    return np.moveaxis(np.array(rows), -1, 0).copy()

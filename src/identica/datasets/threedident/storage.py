@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from identica._io import is_locked, locked, make_folder, read_json, replacing, write_json
 from identica._validate import count
 from identica.datasets._arguments import whole_numbers
-from identica.datasets._reading import map_array, read_png, reason
+from identica.datasets.reading import map_npy, read_png, reason
 from identica.datasets.threedident.scene import LARGEST, check_latents, check_size
 from identica.errors import InputError
 
@@ -88,7 +89,8 @@ class ImageSet:
 
     def _open(self, start: int) -> Bytes:
         path = self.folder / PACKED / _name(start, "npy")
-        images = load_array(path, mapped=True)
+        with _rendered_again(path):
+            images: Bytes = map_npy(path)
         rows = min(BLOCK, len(self.raw_latents) - start)
         size = self._packed[0].shape[1] if self._packed else max(images.shape[1:2], default=0)
         if images.dtype != np.uint8 or images.shape != (rows, size, size, 3):
@@ -121,8 +123,8 @@ def build(
         draw: makes images from n×10 raw latents and a size, the same ones however they are grouped.
         size: side of the images.
         packed: write `packed/`, which trains without decoding, instead of PNGs.
-        settings: what else determines the images, for `build.json`; a build with other settings is
-            refused in the same folder, which stays as it was.
+        settings: whatever else determines the images, for `build.json`; a build with other settings
+            into the same folder is refused, and the folder stays as it was.
         step: how many images to draw at once; few where drawing is slow.
         tick: progress callback, called with the number of images so far and in total.
 
@@ -141,7 +143,7 @@ def build(
     try:
         _claim(folder, z, wanted)
         home = make_folder("out", folder / (PACKED if packed else PNGS))
-        for patient in (False, True):  # first what no other process works on, then what others left
+        for patient in (False, True):  # first blocks that no other process works on
             for start in range(0, len(z), BLOCK):
                 rows = range(start, min(start + BLOCK, len(z)))
                 lock = folder / f".{start:06d}.lock"
@@ -181,8 +183,8 @@ def _claim(folder: Path, z: NDArray[np.float64], wanted: dict[str, Any]) -> None
                 return
             _sweep(folder, SETTINGS, LATENTS)
             write_json(settings, wanted)
-            with replacing(latents) as temporary:
-                _save(temporary, z)
+            with replacing(latents) as temporary, temporary.open("wb") as file:
+                np.save(file, z, allow_pickle=False)
         finally:
             lock.unlink(missing_ok=True)
 
@@ -203,7 +205,7 @@ def _build_block(
     step: int,
     tick: Tick | None,
 ) -> None:
-    """Draw what is missing of a block; the caller holds its lock."""
+    """Render the missing images of a block; the caller holds its lock."""
     suffix = "npy" if packed else "png"
     _sweep(home, *(_name(row, suffix) for row in rows))
     whole = sum(name.endswith(f".{suffix}") for name in os.listdir(home))
@@ -259,29 +261,24 @@ def _name(number: int, suffix: str, digits: int = DIGITS) -> str:
 
 
 def _sweep(folder: Path, *names: str) -> None:
-    """Remove what processes that were killed left of these files, under temporary names."""
+    """Remove the temporary files that killed processes left behind for these names."""
     hidden = {f".{name}" for name in names}
     for left in os.listdir(folder):  # .NAME.PROCESS.tmp
         if left.endswith(".tmp") and left.rsplit(".", 2)[0] in hidden:
             (folder / left).unlink(missing_ok=True)
 
 
-def _save(path: Path, array: NDArray[Any]) -> None:
-    with path.open("wb") as file:  # np.save would add .npy to a temporary name
-        np.save(file, array, allow_pickle=False)
-
-
-def load_array(path: Path, *, mapped: bool = False) -> NDArray[Any]:
-    """The array of an npy file, in memory or mapped into it."""
+@contextmanager
+def _rendered_again(path: Path) -> Iterator[None]:
+    """Say how to replace a file that is damaged."""
     try:
-        array = map_array(path)
+        yield
     except InputError as error:
-        raise InputError(f"{error}: {MEND}" if mapped and path.exists() else str(error)) from None
-    return array if mapped else np.array(array)
+        raise InputError(f"{error}: {MEND}" if path.exists() else str(error)) from None
 
 
 def _read_latents(path: Path) -> NDArray[np.float64]:
-    array = load_array(path)
+    array = np.array(map_npy(path))
     if array.dtype.kind != "f":
         raise InputError(f"{path} must hold floats, got {array.dtype}")
     try:
@@ -304,7 +301,9 @@ def _digits(folder: Path, suffix: str, n: int, wanted: range, *widths: int) -> i
     told = f"{folder} must hold {len(names)} files ({firsts}) for the {n} rows of {LATENTS}"
     if len(found) > len(names) - len(missing):
         more = min(found.difference(names))
-        raise InputError(f"{told}, but there is {more}, too: the latents are of another data set")
+        raise InputError(
+            f"{told}, but there is {more}, too: the latents belong to another data set"
+        )
     if missing:
         raise InputError(
             f"{told}: {len(missing)} are missing, the first is {missing[0]} (an interrupted build "
@@ -321,10 +320,8 @@ def _write_png(path: Path, image: Bytes) -> None:
 
 
 def _read_png(path: Path, size: int | None = None) -> Bytes:
-    try:
-        image: Bytes = read_png(path, LARGEST if size is None else size, "RGB")
-    except InputError as error:
-        raise InputError(f"{error}: {MEND}" if path.exists() else str(error)) from None
+    with _rendered_again(path):
+        image: Bytes = read_png(path, size or LARGEST, "RGB")
     side = len(image) if size is None else size
     if image.shape != (side, side, 3):
         raise InputError(f"{path} must be {side}×{side} pixels, got {image.shape[:2]}")

@@ -35,11 +35,11 @@ def positives_among(
     seed: int,
     tick: Tick | None = None,
 ) -> Rows:
-    """For each image, the rows of others that are positives of it, N×draws: among all of them, drawn
-    with the probabilities of p(z̃ | z).
+    """For each image, rows of other images that are its positives, N×draws: drawn among all of them
+    with probabilities proportional to p(z̃ | z).
 
-    The latents of the images have to be uniform, and so many that the conditional reaches many of them:
-    the pairs then follow the distribution of the process.
+    The latents must be uniform, and dense enough for the conditional to reach many of them: the pairs
+    then follow the distribution of the process.
 
     Args:
         process: its conditional.
