@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -20,18 +19,20 @@ from identica import checkpoints
 from identica._io import make_folder
 from identica._random import as_generator
 from identica._validate import count
-from identica.encoders import initialise
 from identica.errors import InputError
 from identica.estimator import fit as fitting
-from identica.estimator import pairs as pairing
+from identica.estimator import inputs
 from identica.estimator import saved as _saved
-from identica.estimator.inputs import Encoder, Network, make_encoder
+from identica.estimator.networks import Network
+from identica.estimator.pairs import ArrayPairs, PairSampler
+from identica.estimator.prepare import choose_window, counted, widest, windowed
 from identica.estimator.selection import candidates, select
+from identica.estimator.sequences import check_pairs, sequences
+from identica.estimator.starts import Starts
 from identica.families import Family
-from identica.recipes import usual_training
+from identica.recipes import Recipe
 from identica.runs import folder as runs
-from identica.spaces import Euclidean, Space
-from identica.training import Training
+from identica.spaces import Space
 from identica.training.identity import structure
 
 if TYPE_CHECKING:
@@ -98,6 +99,7 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         space: str | Space = "box",
         conditional: str | Family | None = None,
         network: Network = None,
+        window: int | str = "auto",
         learn_precision: bool = False,
         steps: int | None = None,
         batch: int | None = None,
@@ -113,6 +115,7 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self.space = space
         self.conditional = conditional
         self.network = network
+        self.window = window
         self.learn_precision = learn_precision
         self.steps = steps
         self.batch = batch
@@ -125,7 +128,7 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self.tensorboard = tensorboard
 
     def fit(self, X: Any, X_pos: Any = None, *, lag: Any = None, groups: Any = None) -> Self:
-        """Train on pairs.
+        """Train on pairs, an eighth of which is held out and decides: between settings, and when to stop.
 
         Args:
             X: observations, N×d or images, as an array (memory-mapped ones are read batch by
@@ -134,50 +137,39 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             X_pos: the positive of each observation. Without it, X is taken to be a sequence. (A
                 vector in its place is scikit-learn's y and is ignored, with a warning.)
             lag: steps between the members of a pair in a sequence: a number (1 by default), or
-                (low, high) for a random one each time.
+                (low, high) for a random one each time. With a window, between their nearest rows.
             groups: for each row, which sequence it is of; pairs never cross the end of one.
         """
         seed = _seed(self.random_state)
-        sample, self.lag_ = pairing.pairs_of(self, X, X_pos, lag, groups, reset=True)
-        start = self._start(sample, seed)
-        n = start().width(self._shape)
+        for name in ("selection_", "choices_", "precision_"):
+            self.__dict__.pop(name, None)  # of an earlier fit
+        sample, self.lag_ = inputs.pairs_of(self, X, X_pos, lag, groups, reset=True)
+        sample = self._windowed(sample, seed)
+        starts = self._starts(sample, seed)
+        n = self._components() or starts.codes() or math.prod(self._shape)
         choices = candidates(
             self.space, self.conditional, n, learn_precision=bool(self.learn_precision)
         )
-        self._training(sample, choices[0][0])  # settings that cannot be leave no folder behind
+        self._recipes(starts, *choices[0])  # settings that cannot be leave no folder behind
         folder = None
         if self.folder is not None:
             folder = make_folder("folder", Path(self.folder))
-            folder = self._place(folder, sample, start().network, seed)
-        self.__dict__.pop("selection_", None)  # of an earlier fit
+            folder = self._place(folder, sample, seed)
         if len(choices) > 1:
             self.selection_ = select(
                 choices,
-                start,
                 sample,
-                self._short(sample),
-                learn_precision=self.learn_precision,
-                device=self.device,
+                lambda space, family, part, label, out: self._fitted(
+                    self._starts(part, seed), space, family, seed, out, label, short=True
+                ),
                 seed=seed,
                 folder=folder,
-                progress=self.progress,
             )
             choices = [(self.selection_.space, self.selection_.conditional)]
         [(space, conditional)] = choices
-        self.training_ = self._training(sample, space)
         self._keep(
-            fitting.fit(
-                sample,
-                start(),
-                space,
-                conditional,
-                self.training_,
-                learn_precision=self.learn_precision,
-                device=self.device,
-                seed=seed,
-                out=folder,
-                progress="fit" if self.progress else None,
-                tensorboard=self.tensorboard,
+            self._fitted(
+                starts, space, conditional, seed, folder, "fit", tensorboard=self.tensorboard
             )
         )
         return self
@@ -185,29 +177,36 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def _keep(self, fit: fitting.Fit) -> None:
         self._fit = fit
         self.model_, self.history_, self.temperature_ = fit.model, fit.history, fit.temperature
-        self.__dict__.pop("precision_", None)
+        self.bits_, self.starts_ = fit.bits, list(fit.starts)
         if self.learn_precision:
             self.precision_ = fit.precision.cpu().numpy()
 
-    def transform(self, X: Any) -> Array:
-        """Codes N×n of observations; in double precision where X is."""
+    def transform(self, X: Any, *, groups: Any = None) -> Array:
+        """Codes N×n of observations; in double precision where X is.
+
+        With a window, rows are those of a sequence in order of time, or of several, by `groups`.
+        """
         check_is_fitted(self, "model_")
-        data = pairing.observations(self, "X", X, reset=False)
+        data = inputs.observations(self, "X", X, reset=False)
         model = self.model_
         if data.dtype != np.float32 and data.ndim == 2:
             model = copy.deepcopy(model).double()
-        codes = []
+        within = sequences(len(data), 1, groups)
+        seen = ArrayPairs(data, within=within, window=self.window_, counts=self.counts_)
+        codes = np.empty(
+            (len(data), model.space.dim), np.float64 if model is not self.model_ else np.float32
+        )
         for start in range(0, len(data), fitting.AT_ONCE):
-            index = np.arange(start, min(start + fitting.AT_ONCE, len(data)))
-            rows = pairing.rows_of("X", data, index)
-            codes.append(fitting.encode(model, rows).cpu().numpy())
-        return np.concatenate(codes)
+            positions = np.arange(start, min(start + fitting.AT_ONCE, len(data)))
+            rows = within.rows(positions)
+            codes[rows] = fitting.encode(model, seen.observed(positions)).cpu().numpy()
+        return codes
 
     def fit_transform(
         self, X: Any, X_pos: Any = None, *, y: Any = None, lag: Any = None, groups: Any = None
     ) -> Array:
         """Fit, and return the codes of X; y is ignored."""
-        codes: Array = self.fit(X, X_pos, lag=lag, groups=groups).transform(X)
+        codes: Array = self.fit(X, X_pos, lag=lag, groups=groups).transform(X, groups=groups)
         return codes
 
     def score(
@@ -220,7 +219,8 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         their number. Arguments are as in `fit`; the lag is that of `fit` by default; y is ignored.
         """
         check_is_fitted(self, "model_")
-        sample, _ = pairing.pairs_of(self, X, X_pos, lag, groups, reset=False)
+        sample, _ = inputs.pairs_of(self, X, X_pos, lag, groups, reset=False)
+        sample = self._seen(sample)
         pairs = sample(SCORED, generator=as_generator(0, self.device))
         bits = float(self._fit.log_likelihood(pairs).mean()) / math.log(2)
         if not math.isfinite(bits):
@@ -249,10 +249,11 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             Z: the true factors of X, N×d, where they are known.
         """
         check_is_fitted(self, "model_")
-        sample, _ = pairing.pairs_of(self, X, X_pos, lag, groups, reset=False)
+        sample, _ = inputs.pairs_of(self, X, X_pos, lag, groups, reset=False)
+        sample = self._seen(sample)
         labelled = None
         if Z is not None:
-            if not isinstance(sample, pairing.ArrayPairs):
+            if not isinstance(sample, ArrayPairs):
                 raise InputError("Z must not be given where X draws pairs by itself")
             labelled = fitting.some_labelled(sample.x, Z)
         seed = self.random_state if isinstance(self.random_state, (int, np.integer)) else 0
@@ -265,22 +266,10 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             random_state=int(seed),
         )
 
-    def _restart(self, sample: pairing.PairSampler, seed: int) -> fitting.Fit:
+    def _restart(self, sample: PairSampler, seed: int) -> fitting.Fit:
         """Fit the same model again, from other random weights."""
-        space, encoder = self.model_.space, self._start(sample, seed)()
-        if self.network is not None:  # a given network would start from the same weights
-            initialise(encoder, seed)
-        return fitting.fit(
-            sample,
-            encoder,
-            space,
-            self.model_.conditional,
-            self._training(sample, space),
-            learn_precision=self.learn_precision,
-            device=self.device,
-            seed=seed,
-            progress="restart" if self.progress else None,
-        )
+        space, conditional = self.model_.space, self.model_.conditional
+        return self._fitted(self._starts(sample, seed), space, conditional, seed, None, "restart")
 
     def save(self, path: str | Path) -> None:
         """Write the fitted estimator to one safetensors file, without pickle.
@@ -298,42 +287,91 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     # --- what fit is made of ------------------------------------------------------------------------
 
-    def _start(self, sample: pairing.PairSampler, seed: int) -> Callable[[], Encoder]:
-        """A function that makes the encoder as it is before training."""
-        x = sample(64, generator=as_generator(seed, self.device)).x
-        if not isinstance(sample, pairing.ArrayPairs):
+    def _windowed(self, sample: PairSampler, seed: int) -> PairSampler:
+        """The same pairs, through windows and as roots of counts, where that helps."""
+        sample = counted(sample)
+        self.counts_ = isinstance(sample, ArrayPairs) and sample.counts
+        if self.window == "auto":
+            self.choices_ = {"window": choose_window(sample, self._shape, seed=seed)}
+            self.window_ = widest(self.choices_["window"])
+        else:
+            self.window_ = count("window", self.window)
+        return self._seen(sample)
+
+    def _seen(self, sample: PairSampler) -> PairSampler:
+        """Pairs as the fitted model sees them."""
+        if not isinstance(sample, ArrayPairs):
+            return sample
+        sample = replace(sample, counts=self.counts_)
+        if self.window_ == 1:
+            return sample
+        if sample.within is None:
+            raise InputError("window needs rows in order of time, so X_pos must not be given")
+        sample = windowed(sample, self.window_)
+        check_pairs(sample.within, self.lag_)
+        return sample
+
+    def _starts(self, sample: PairSampler, seed: int) -> Starts:
+        if not isinstance(sample, ArrayPairs):
+            x = sample(2, generator=as_generator(seed, self.device)).x
             self._shape, self.n_features_in_ = tuple(x.shape[1:]), x[0].numel()
             self.__dict__.pop("feature_names_in_", None)
-        if x.ndim == 2:
-            x = sample(fitting.MEASURED, generator=as_generator(seed, self.device)).x
+        return Starts(sample, self._shape, self.network, seed=seed)
 
-        def start() -> Encoder:
-            encoder = make_encoder(self._shape, self._components(), self.network, seed=seed)
-            encoder.measure(x)
-            return encoder
+    def _recipes(self, starts: Starts, space: Space, conditional: Family) -> list[Recipe]:
+        names = ("steps", "batch", "lr", "optimizer")
+        given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        return starts.recipes(space, conditional, given, learn_precision=self.learn_precision)
 
-        return start
+    def _fitted(
+        self,
+        starts: Starts,
+        space: Space,
+        conditional: Family,
+        seed: int,
+        out: Path | None,
+        label: str,
+        *,
+        short: bool = False,
+        tensorboard: bool = False,
+    ) -> fitting.Fit:
+        recipes = self._recipes(starts, space, conditional)
+        if short:
+            steps = min(SHORTEST, recipes[0].training.steps)
+            recipes = [replace(r, training=replace(r.training, steps=steps)) for r in recipes[:2]]
+        return fitting.fit(
+            lambda recipe, seed: starts(recipe, space.dim, seed),
+            recipes,
+            space,
+            conditional,
+            learn_precision=self.learn_precision,
+            device=self.device,
+            seed=seed,
+            out=out,
+            progress=label if self.progress else None,
+            tensorboard=tensorboard,
+        )
 
-    def _place(
-        self, folder: Path, sample: pairing.PairSampler, network: nn.Module, seed: int
-    ) -> Path:
+    def _place(self, folder: Path, sample: PairSampler, seed: int) -> Path:
         """The folder of this fit and no other, with its configuration in config.json.
 
         What is not known beforehand (pairs drawn by a function, weights of a network made by one) is
         compared with the checkpoint by `train`.
         """
         aside = ("device", "folder", "network", "progress", "random_state", "tensorboard")
-        parameters = self.get_params(deep=False)
+        parameters, network = self.get_params(deep=False), self.network
         config = {
             "kind": "fit",
             "seed": seed,
             "parameters": {k: repr(v) for k, v in parameters.items() if k not in aside},
             "device": torch.device(self.device).type,
-            "network": None if self.network is None else structure(network),
+            "network": structure(network)
+            if isinstance(network, nn.Module)
+            else network is not None,
             "weights": checkpoints.checksum(network.state_dict())
-            if isinstance(self.network, nn.Module)
+            if isinstance(network, nn.Module)
             else None,
-            "data": sample.fingerprint() if isinstance(sample, pairing.ArrayPairs) else None,
+            "data": sample.fingerprint() if isinstance(sample, ArrayPairs) else None,
         }
         return runs.open_run(folder / runs.run_name(config), config)
 
@@ -347,21 +385,6 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
                 raise InputError(f"n_components must be {self.space.dim} for {self.space}, got {n}")
             return self.space.dim
         return n
-
-    def _training(self, sample: pairing.PairSampler, space: Space) -> Training:
-        usual = usual_training(self._shape, space)
-        given = {name: getattr(self, name) for name in ("steps", "batch", "lr", "optimizer")}
-        training = replace(usual, **{k: v for k, v in given.items() if v is not None})
-        if isinstance(sample, pairing.ArrayPairs):
-            training = replace(training, batch=min(training.batch, len(sample)))
-        every = max(1, training.steps // 12)
-        return replace(training, score_every=every, checkpoint_every=min(250, every))
-
-    def _short(self, sample: pairing.PairSampler) -> Training:
-        """A training long enough to tell candidates apart, though never longer than the whole."""
-        usual = self._training(sample, Euclidean(1))
-        steps = min(usual.steps, max(SHORTEST, usual.steps // 5))
-        return replace(usual, steps=steps, batch=min(usual.batch, 512))
 
     @property
     def _n_features_out(self) -> int:

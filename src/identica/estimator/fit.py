@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -17,24 +18,28 @@ from identica._random import Device, as_generator
 from identica._validate import as_matrix, count
 from identica.encoders import ContrastiveModel
 from identica.errors import InputError
+from identica.estimator.networks import Encoder
 from identica.estimator.pairs import ArrayPairs, Batch, PairSampler, rows_of
 from identica.families import Family
 from identica.heads import make_head
 from identica.losses import InfoNCE
-from identica.metrics.evidence import calibrate, log_likelihood
+from identica.metrics.evidence import bits, calibrate, log_likelihood
 from identica.process import Labelled
-from identica.recipes import recipe
+from identica.recipes import Recipe
 from identica.spaces import Space
-from identica.training import Contrastive, Training, train
+from identica.training import Contrastive, Stopping, train
 from identica.training.devices import device_of
 
 if TYPE_CHECKING:
     from identica.diagnosis import Codes, Diagnosis
 
-MEASURED = 8192  # rows from which means and variances are taken
 AT_ONCE = 4096  # observations that are encoded at once
-CALIBRATED = 2048  # pairs by which the temperature is set
 JUDGED = 4096  # pairs by which models are judged
+HELD = 768  # held-out pairs by which training is judged on its way
+RUNG = 150  # steps after which starts are compared
+EVERY = 50  # steps between scores
+PATIENCE = 400  # steps without more evidence after which training ends
+HEAT = (1.0, 1.25, 1.6, 2.0)  # temperatures of held-out evidence: an overfitted model is too sure
 
 
 @dataclass(frozen=True)
@@ -45,13 +50,17 @@ class Fit:
         model: from observations to codes in the space.
         loss: its similarity, with the precisions where they were learnt.
         temperature: what similarities are divided by to be log-likelihoods, up to a constant.
-        history: records of the training.
+        history: records of the training that was chosen.
+        bits: its evidence on held-out pairs; as these chose it, a little optimistic (by about 0.01).
+        starts: a record for each start: its settings, steps and held-out bits.
     """
 
     model: ContrastiveModel
     loss: InfoNCE
     temperature: float
     history: list[dict[str, float]]
+    bits: float = math.nan
+    starts: Sequence[dict[str, Any]] = ()
 
     @property
     def precision(self) -> Tensor:
@@ -72,12 +81,132 @@ def encode(model: nn.Module, x: Tensor) -> Tensor:
     return torch.cat([model(part.to(device)) for part in x.split(AT_ONCE)])
 
 
+class Start(NamedTuple):
+    """A network before training, and what it is trained on.
+
+    Attributes:
+        recipe: how it is trained.
+        encoder: what prepares observations, and the network behind it.
+        sample: draws pairs of observations that are prepared.
+        held: held-out pairs, prepared as well.
+    """
+
+    recipe: Recipe
+    encoder: Encoder
+    sample: PairSampler
+    held: Batch
+
+
+class Run:
+    """A start as it is trained, in stages; after each it has its best weights so far."""
+
+    def __init__(
+        self,
+        start: Start,
+        space: Space,
+        conditional: Family,
+        *,
+        learn_precision: bool,
+        device: Device,
+        seed: int,
+    ) -> None:
+        self.start, self.seed, self.device = start, seed, device
+        how = start.recipe
+        self.loss = how.loss(conditional, learn_precision=space.dim if learn_precision else None)
+        network = start.encoder.network
+        self.model = ContrastiveModel(space, conditional, network, head=how.head(space))
+        self.objective = Contrastive(self.model, self.loss).to(device)
+        self.held = start.held.to(device)
+        self.history: list[dict[str, float]] = []
+
+    @property
+    def bits(self) -> float:
+        """The best evidence so far."""
+        return max((record["bits"] for record in self.history), default=-math.inf)
+
+    @property
+    def steps(self) -> int:
+        return int(self.history[-1]["step"]) if self.history else 0
+
+    @torch.no_grad()
+    def score(self) -> dict[str, float]:
+        """Evidence on held-out pairs."""
+        h, h_pos = (self.loss.scaled(encode(self.model, x)) for x in self.held)
+        heat = [self.loss.tau * factor for factor in HEAT]
+        return {"bits": bits(self.loss.conditional, h, h_pos, heat)}
+
+    def draw(self, size: int, *, generator: torch.Generator) -> Batch:
+        """A batch of prepared observations, some of whose entries are dropped."""
+        batch, dropout = self.start.sample(size, generator=generator), self.start.recipe.dropout
+        batch = batch.to(self.device)
+        if not dropout:
+            return batch
+
+        def dropped(x: Tensor) -> Tensor:
+            noise = torch.rand(x.shape, generator=generator, device=x.device)
+            return x * (noise >= dropout) / (1 - dropout)
+
+        return Batch(dropped(batch.x), dropped(batch.x_pos))
+
+    def go(
+        self,
+        steps: int,
+        *,
+        patience: int = PATIENCE,
+        out: Path | None = None,
+        progress: str | None = None,
+        tensorboard: bool = False,
+    ) -> None:
+        """Train for some more steps, or until there is no more evidence to be had."""
+        before = self.history[-1] if self.history else {"step": 0, "seconds": 0.0}
+        bits, weights = self.bits, copy.deepcopy(self.objective.state_dict())
+        history = train(
+            self.objective,
+            self.draw,
+            replace(self.start.recipe.training, steps=steps, score_every=min(EVERY, steps)),
+            seed=self.seed + int(before["step"]),
+            stopping=Stopping("bits", patience),
+            score=self.score,
+            out=out,
+            progress=progress,
+            tensorboard=tensorboard,
+        )
+        for record in history.records:
+            more = {name: record[name] + before[name] for name in ("step", "seconds")}
+            self.history.append(record | more)
+        if self.bits == bits:  # no better than before
+            self.objective.load_state_dict(weights)
+
+    def fit(self, starts: Sequence[dict[str, Any]]) -> Fit:
+        """The fitted model, from raw observations to codes."""
+        # the size of the codes was a means to an end: the space says what it is
+        self.model.head = make_head(self.model.space).to(self.device)
+        with torch.no_grad():
+            h, h_pos = (self.loss.scaled(encode(self.model, x)) for x in self.held)
+        temperature = calibrate(self.loss.conditional, h, h_pos)
+        self.model.encoder = self.start.encoder.to(self.device)
+        self.model.eval()
+        return Fit(self.model, self.loss, temperature, self.history, self.bits, starts)
+
+    def record(self) -> dict[str, Any]:
+        """What is told of a start."""
+        how = self.start.recipe
+        return {
+            "network": list(how.network) if isinstance(how.network, tuple) else how.network,
+            "optimizer": how.training.optimizer,
+            "dropout": how.dropout,
+            "raw": how.raw,
+            "seed": self.seed,
+            "steps": self.steps,
+            "bits": self.bits,
+        }
+
+
 def fit(
-    sample: PairSampler,
-    encoder: nn.Module,
+    start: Callable[[Recipe, int], Start],
+    recipes: Sequence[Recipe],
     space: Space,
     conditional: Family,
-    training: Training,
     *,
     learn_precision: bool = False,
     device: Device = "cpu",
@@ -88,38 +217,58 @@ def fit(
 ) -> Fit:
     """Train an encoder on pairs, so that the codes in `space` follow `conditional` in pairs.
 
-    The scale of the conditional is learnt: of a family only the form matters.
+    Each recipe is tried for some steps, and the two best ones from another start. Held-out evidence chooses
+    two of these runs to go on, then one, which goes on until there is no more evidence to be had. Its
+    best weights are kept. The scale of the conditional is learnt: of a family only the form matters.
 
     Args:
-        sample: draws pairs, `sample(size, generator=…)`.
-        encoder: as from `make_encoder`, with its statistics measured.
+        start: makes a network before training, for a recipe and a seed.
+        recipes: those that are tried.
         learn_precision: learn a scale for each dimension.
         out: folder for checkpoints, from which a killed fit resumes.
+        progress: label of progress bars.
         tensorboard: write the history for TensorBoard as well, to out/tensorboard.
     """
-    how = recipe(space, conditional, training, learn_precision=learn_precision)
-    loss = how.loss(conditional, learn_precision=space.dim if learn_precision else None)
-    model = ContrastiveModel(space, conditional, encoder, head=how.head(space))
-    objective = Contrastive(model, loss).to(device)
+    runs: list[Run] = []
+    ceiling = recipes[0].training.steps
+    rung = min(RUNG, ceiling)
 
-    def draw(size: int, *, generator: torch.Generator) -> Batch:
-        return sample(size, generator=generator).to(device)
+    def begin(recipe: Recipe, seed: int) -> None:
+        run = Run(
+            start(recipe, seed),
+            space,
+            conditional,
+            learn_precision=learn_precision,
+            device=device,
+            seed=seed,
+        )
+        runs.append(run)
+        go(run, rung, "start")
 
-    history = train(
-        objective,
-        draw,
-        training,
-        seed=seed,
-        out=out,
-        progress=progress,
-        tensorboard=tensorboard,
-    )
-    # the size of the codes was a means to an end: the space says what it is
-    model.head = make_head(space).to(device)
-    pairs = draw(CALIBRATED, generator=as_generator(seed, device))
-    with torch.no_grad():
-        h, h_pos = (loss.scaled(encode(model, x)) for x in pairs)
-    return Fit(model, loss, calibrate(conditional, h, h_pos), history.records)
+    def go(run: Run, steps: int, stage: str, **more: Any) -> None:
+        number = runs.index(run) + 1
+        label = None if progress is None else f"{progress}: {stage} {number}"
+        run.go(
+            steps,
+            out=None if out is None else out / f"{stage}-{number}",
+            progress=label,
+            **more,
+        )
+
+    def leading() -> list[Run]:
+        return sorted(runs, key=lambda run: -run.bits)[:2]
+
+    for recipe in recipes:
+        begin(recipe, seed)
+    for run in leading():
+        begin(run.start.recipe, seed + 1)
+    if ceiling > rung:
+        for run in leading():
+            go(run, min(rung, ceiling - rung), "further")
+    best = leading()[0]
+    if ceiling > best.steps:
+        go(best, ceiling - best.steps, "to the end", tensorboard=tensorboard)
+    return best.fit([run.record() for run in runs])
 
 
 # --- how far it can be trusted ----------------------------------------------------------------------

@@ -1,0 +1,188 @@
+"""Pairs made ready for training: held-out ones set aside, windows, lags and scales chosen without training."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from identica._random import as_generator
+from identica.estimator.networks import Columns, Pixels, Principal
+from identica.estimator.pairs import ArrayPairs, Batch, PairSampler, are_counts
+from identica.estimator.predictable import Predictable, predictable
+
+MEASURED = 8192  # rows from which means, variances and directions are taken
+LOOKED_AT = 16_384  # pairs from which predictable directions are taken
+HELD = 768  # held-out pairs by which training is judged on its way
+FEWEST = 30  # held-out pairs below which nothing is held out: they could not decide anything
+SHORT = 2000  # pairs below which an eighth is too little to hold out, and windows are not tried
+WIDE, DIRECTIONS = 400, 200  # columns beyond which rows are projected, and on how many directions
+WINDOWS = (1, 3, 5, 7, 11, 15, 21, 31)
+LAGS = (1, 2, 4, 8, 16, 32)
+NEARLY = 0.8  # of the best evidence: as good, and a wider window leaves less noise
+IN_MEMORY = (
+    1 << 31
+)  # bytes of prepared observations that are kept; more are prepared as they are drawn
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Pairs as networks see them.
+
+    Attributes:
+        enter: what prepares observations, with its statistics measured.
+        sample: draws pairs of prepared observations to train on.
+        held: held-out pairs, prepared.
+        look: their predictable directions; None for images as they are.
+        pairs: number of pairs to train on; infinite where they are drawn by a function.
+    """
+
+    enter: Columns | Pixels
+    sample: PairSampler
+    held: Batch
+    look: Predictable | None
+    pairs: float
+
+
+def hold_out(sample: PairSampler) -> tuple[PairSampler, PairSampler]:
+    """Pairs to train on, and held-out ones.
+
+    Where pairs are drawn by a function, any are held out; where there are too few of them, all are both.
+    """
+    if not isinstance(sample, ArrayPairs):
+        return sample, sample
+    parts = 8 if len(sample) >= SHORT else 4
+    if len(sample) < parts * FEWEST:
+        return sample, sample
+    return sample.split(parts, blocks=4)
+
+
+def row_columns(sample: PairSampler, shape: tuple[int, ...]) -> Columns:
+    """What scales the columns of rows, or projects very wide ones and images."""
+    columns = math.prod(shape)
+    if columns <= WIDE:
+        return Columns(columns)
+    rows = len(sample) if isinstance(sample, ArrayPairs) else MEASURED
+    return Principal(columns, min(DIRECTIONS, max(20, rows // 40), rows, columns))
+
+
+def prepare(
+    sample: PairSampler, enter: Columns | Pixels, *, seed: int, look: bool = True
+) -> Prepared:
+    """Hold pairs out, measure `enter` by the others, and prepare all."""
+    kept, held = hold_out(sample)
+    pairs = len(kept) if isinstance(kept, ArrayPairs) else math.inf
+    generator = as_generator(seed)
+    measured = 3000 if isinstance(enter, Principal) else MEASURED
+    enter.measure(kept(measured, generator=generator).x)
+    kept, held = _prepared([kept, held], enter)
+    some = kept(LOOKED_AT, generator=generator) if look else None
+    return Prepared(
+        enter,
+        kept,
+        held(HELD, generator=generator),
+        None if some is None else predictable(*some),
+        pairs,
+    )
+
+
+def _prepared(parts: Sequence[PairSampler], enter: Columns | Pixels) -> list[PairSampler]:
+    """Samplers of prepared pairs: all in memory where they fit, else prepared as they are drawn."""
+    whole = parts[0]
+    if isinstance(whole, ArrayPairs) and isinstance(enter, Columns):
+        width = enter.directions.shape[-1] or math.prod(whole.x.shape[1:])
+        mapped = isinstance(whole.x, np.memmap) or isinstance(whole.x_pos, np.memmap)
+        if not mapped and len(whole.x) * width * 4 <= IN_MEMORY:
+            ready = _in_memory(whole, enter)
+            return [replace(ready, numbers=part.numbers) for part in parts]  # type: ignore[attr-defined]
+    return [_on_demand(part, enter) for part in parts]
+
+
+def _on_demand(sample: PairSampler, enter: nn.Module) -> PairSampler:
+    @torch.no_grad()
+    def draw(size: int, *, generator: torch.Generator) -> Batch:
+        x, x_pos = sample(size, generator=generator)
+        return Batch(enter(x), enter(x_pos))
+
+    return draw
+
+
+@torch.no_grad()
+def _in_memory(sample: ArrayPairs, enter: nn.Module) -> ArrayPairs:
+    def every(read: Any, rows: int) -> Any:
+        parts = [
+            enter(read(np.arange(first, min(first + MEASURED, rows))))
+            for first in range(0, rows, MEASURED)
+        ]
+        return torch.cat(parts).numpy()
+
+    rows = len(sample.x)
+    if sample.within is None:
+        x, x_pos = sample.x, sample.x if sample.x_pos is None else sample.x_pos
+        both = (every(partial(sample.rows, "X", data), rows) for data in (x, x_pos))
+        return ArrayPairs(*both)
+    within = replace(sample.within, order=None)
+    return ArrayPairs(every(sample.observed, rows), within=within)
+
+
+# --- windows and lags -----------------------------------------------------------------------------
+
+
+def counted(sample: PairSampler) -> PairSampler:
+    """The same pairs, marked as counts if they are."""
+    if not isinstance(sample, ArrayPairs):
+        return sample
+    some = sample.x[:: max(1, len(sample.x) // MEASURED)]
+    return replace(sample, counts=are_counts(np.asarray(some)))
+
+
+def windowed(sample: ArrayPairs, width: int) -> ArrayPairs:
+    """The same pairs seen through windows, so much further apart that these do not overlap."""
+    assert sample.within is not None
+    return replace(sample, window=width, within=sample.within.apart(width - 1))
+
+
+def choose_window(sample: PairSampler, shape: tuple[int, ...], *, seed: int) -> dict[int, float]:
+    """Evidence for each window that is tried: bits of held-out pairs by their predictable directions.
+
+    A window leaves less noise, and sets the members of a pair further apart, in which time factors change.
+    Bits of different windows are those of different pairs; they say where change outweighs noise.
+    """
+    if not isinstance(sample, ArrayPairs) or sample.within is None or len(sample) < SHORT:
+        return {1: math.nan}
+    found: dict[int, float] = {}
+    for width in WINDOWS:
+        pairs = windowed(sample, width)
+        if len(pairs) < max(SHORT // 2, 20 * width):
+            break
+        found[width] = _linear_bits(pairs, shape, seed)
+        if found[width] < 0.7 * max(found.values()):
+            break
+    return found
+
+
+def widest(evidence: dict[int, float]) -> int:
+    """The widest window whose evidence is nearly the best.
+
+    >>> widest({1: 2.0, 3: 3.0, 5: 2.5, 7: 1.0})
+    5
+    """
+    if len(evidence) == 1:
+        return next(iter(evidence))
+    top = max(evidence.values())
+    return max(width for width, bits in evidence.items() if bits >= NEARLY * top)
+
+
+def _linear_bits(pairs: ArrayPairs, shape: tuple[int, ...], seed: int) -> float:
+    enter, generator = row_columns(pairs, shape), as_generator(seed)
+    kept, held = hold_out(pairs)
+    some = kept(LOOKED_AT, generator=generator)
+    enter.measure(some.x[:3000] if isinstance(enter, Principal) else some.x)
+    found = predictable(*map(enter, some))
+    return found.bits(*map(enter, held(4096, generator=generator)))

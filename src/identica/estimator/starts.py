@@ -1,0 +1,111 @@
+"""Networks before training, and what they are trained on: a start for every recipe and seed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from torch import nn
+
+from identica.encoders import initialise
+from identica.estimator.fit import Start
+from identica.estimator.networks import (
+    Encoder,
+    Network,
+    Pixels,
+    RowNetwork,
+    Shape,
+    Whiten,
+    convolutional,
+    given_network,
+    width,
+)
+from identica.estimator.pairs import PairSampler
+from identica.estimator.prepare import Prepared, prepare, row_columns
+from identica.families import Family
+from identica.recipes import Recipe, for_images, for_network, for_observations
+from identica.spaces import Space
+
+WIDE = 1024  # units of a layer beyond which SOAP, which decomposes matrices of that size, is slow
+
+
+class Starts:
+    """Starts of the networks for some pairs: of one that is given, or else of our own.
+
+    Args:
+        sample: draws pairs of observations.
+        shape: of an observation.
+        network: as the estimator takes it.
+        seed: of what is held out; the first start of a network that is given has its own weights.
+    """
+
+    def __init__(self, sample: PairSampler, shape: Shape, network: Network, *, seed: int) -> None:
+        self.sample, self.shape, self.network, self.seed = sample, shape, network, seed
+        if network is None:
+            self.rows = prepare(sample, row_columns(sample, shape), seed=seed)
+        else:
+            enter = Whiten(shape[0]) if len(shape) == 1 else Pixels()
+            self.rows = prepare(sample, enter, seed=seed, look=False)
+        self._images: Prepared | None = None
+
+    def codes(self) -> int | None:
+        """The number of codes, if a network that is given says it."""
+        if not isinstance(self.network, nn.Module):
+            return None
+        return width(Encoder(self.rows.enter, self.network), self.shape)
+
+    def recipes(
+        self,
+        space: Space,
+        conditional: Family,
+        given: Mapping[str, Any],
+        *,
+        learn_precision: bool = False,
+    ) -> list[Recipe]:
+        """What is tried, with the settings of the training that are given in place of ours."""
+        if self.network is None:
+            found = for_observations(
+                space, conditional, self.rows.pairs, learn_precision=learn_precision
+            )
+            if convolutional(self.shape, space.dim, seed=0) is not None:
+                found += for_images(space, conditional, learn_precision=learn_precision)
+        else:
+            made = given_network(self.network, self.shape, space.dim, seed=self.seed)
+            wide = any(max(p.shape) > WIDE for p in made.parameters() if p.ndim > 1)
+            found = for_network(space, conditional, wide=wide, learn_precision=learn_precision)
+        trained = [replace(recipe, training=self._training(recipe, given)) for recipe in found]
+        return list(dict.fromkeys(trained))
+
+    def _training(self, recipe: Recipe, given: Mapping[str, Any]) -> Any:
+        training = replace(recipe.training, **given)
+        if math.isfinite(self.rows.pairs):
+            return replace(training, batch=min(training.batch, int(self.rows.pairs)))
+        return training
+
+    def __call__(self, recipe: Recipe, n: int, seed: int) -> Start:
+        """A network of n codes before training."""
+        ready, network = self.rows, self.network
+        if recipe.network == "conv":
+            made = convolutional(self.shape, n, seed=seed)
+            assert made is not None
+            if self._images is None:
+                self._images = prepare(self.sample, made[0], seed=self.seed, look=False)
+            ready, module = self._images, made[1]
+        elif network is not None:
+            module = given_network(network, self.shape, n, seed=seed)
+            if isinstance(network, nn.Module) and seed != self.seed:
+                initialise(module, seed)  # else it would start from the same weights
+        else:
+            module = row_network(ready, recipe, n, seed)
+        return Start(recipe, Encoder(ready.enter, module), ready.sample, ready.held)
+
+
+def row_network(ready: Prepared, recipe: Recipe, n: int, seed: int) -> RowNetwork:
+    """The network for rows by a recipe."""
+    assert ready.look is not None and not isinstance(recipe.network, str)
+    matrix = ready.look.matrix
+    made = RowNetwork(*matrix.shape, n, recipe.network, raw=recipe.raw, seed=seed)
+    made.matrix.copy_(matrix)
+    return made
