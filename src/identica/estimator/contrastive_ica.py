@@ -6,7 +6,7 @@ import copy
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 import torch
@@ -295,7 +295,7 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             self.choices_ = {"window": choose_window(sample, self._shape, seed=seed)}
             self.window_ = widest(self.choices_["window"])
         else:
-            self.window_ = count("window", self.window)
+            self.window_ = count("window", cast(int, self.window))
         return self._seen(sample)
 
     def _seen(self, sample: PairSampler) -> PairSampler:
@@ -307,9 +307,8 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             return sample
         if sample.within is None:
             raise InputError("window needs rows in order of time, so X_pos must not be given")
-        sample = windowed(sample, self.window_)
-        check_pairs(sample.within, self.lag_)
-        return sample
+        check_pairs(sample.within.apart(self.window_ - 1), self.lag_)
+        return windowed(sample, self.window_)
 
     def _starts(self, sample: PairSampler, seed: int) -> Starts:
         if not isinstance(sample, ArrayPairs):

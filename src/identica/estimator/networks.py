@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.utils import skip_init
 
 from identica._random import as_generator
-from identica._validate import function
+from identica._validate import count, function
 from identica.encoders import MLP, ConvEncoder
 from identica.errors import InputError
 
@@ -122,8 +122,7 @@ class RowNetwork(nn.Module):
     So training begins with a map that folds nothing.
 
     Args:
-        columns: number of columns of x.
-        predictable: number of predictable directions, columns of `matrix`, ascending.
+        shape: of `matrix`: the number of columns of x, and of predictable directions, ascending.
         n: number of codes.
     """
 
@@ -131,8 +130,7 @@ class RowNetwork(nn.Module):
 
     def __init__(
         self,
-        columns: int,
-        predictable: int,
+        shape: Sequence[int],
         n: int,
         hidden: Sequence[int],
         *,
@@ -140,6 +138,7 @@ class RowNetwork(nn.Module):
         seed: int = 0,
     ) -> None:
         super().__init__()
+        columns, predictable = (count("shape", size) for size in shape)
         self.raw = raw
         self.register_buffer("matrix", torch.zeros(columns, predictable))
         self.linear = skip_init(nn.Linear, predictable, n, bias=False)
@@ -194,7 +193,7 @@ class Encoder(nn.Module):
         return self.network(self.enter(x))
 
 
-def given_network(network: Network, shape: Shape, n: int | None, *, seed: int) -> nn.Module:
+def given_network(network: Network, shape: Shape, n: int, *, seed: int) -> nn.Module:
     """A network that is given, or made by a function of the shape of an observation and n."""
     if isinstance(network, nn.Module):
         return copy.deepcopy(network)  # an estimator's parameters stay untouched
@@ -240,7 +239,7 @@ def describe(encoder: Encoder) -> dict[str, Any]:
     else:
         found["directions"] = enter.directions.shape[-1]
     if isinstance(network, RowNetwork):
-        layers = [layer.out_features for layer in network.mlp.layers[:-1]]  # type: ignore[union-attr]
+        layers = [layer.out_features for layer in network.mlp.layers[:-1]]
         found |= {"rows": list(network.matrix.shape), "hidden": layers, "raw": network.raw}
     elif isinstance(network, ConvEncoder):
         found["channels"] = network.channels
@@ -262,7 +261,7 @@ def blank(found: Mapping[str, Any], shape: Shape, n: int, network: nn.Module | N
     if network is None:
         if "rows" in found:
             widths = [int(h) for h in found["hidden"]]
-            network = RowNetwork(*map(int, found["rows"]), n, widths, raw=bool(found["raw"]))
+            network = RowNetwork(found["rows"], n, widths, raw=bool(found["raw"]))
         else:
             network = ConvEncoder(n, channels=int(found["channels"]))
     return Encoder(enter, network)

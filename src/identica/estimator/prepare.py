@@ -1,4 +1,4 @@
-"""Pairs made ready for training: held-out ones set aside, windows, lags and scales chosen without training."""
+"""Pairs made ready for training: some are held out, and windows and scales are chosen without training."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from identica._validate import count, positive
 from identica.encoders import ContrastiveModel
 from identica.errors import DamagedError, InputError
 from identica.estimator import fit as fitting
-from identica.estimator.networks import Network, describe, given_network
+from identica.estimator.networks import Encoder, Network, describe, given_network
 from identica.estimator.selection import Selection
 from identica.families import Family
 from identica.losses import InfoNCE
@@ -44,7 +44,7 @@ def state_of(ica: ContrastiveICA) -> dict[str, Any]:
         "temperature": ica.temperature_,
         "window": ica.window_,
         "counts": ica.counts_,
-        "encoder": describe(ica.model_.encoder),
+        "encoder": describe(_of("the encoder", ica.model_.encoder, Encoder)),
         "history": ica.history_,
         "bits": ica.bits_,
         "starts": ica.starts_,

@@ -104,8 +104,9 @@ class Starts:
 
 def row_network(ready: Prepared, recipe: Recipe, n: int, seed: int) -> RowNetwork:
     """The network for rows by a recipe."""
-    assert ready.look is not None and not isinstance(recipe.network, str)
+    assert ready.look is not None
+    assert not isinstance(recipe.network, str)
     matrix = ready.look.matrix
-    made = RowNetwork(*matrix.shape, n, recipe.network, raw=recipe.raw, seed=seed)
+    made = RowNetwork(matrix.shape, n, recipe.network, raw=recipe.raw, seed=seed)
     made.matrix.copy_(matrix)
     return made
