@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
@@ -19,14 +20,21 @@ from identica import checkpoints
 from identica._io import make_folder
 from identica._random import as_generator
 from identica._validate import count
-from identica.errors import InputError
+from identica.errors import InputError, TrustWarning
 from identica.estimator import fit as fitting
 from identica.estimator import inputs
 from identica.estimator import saved as _saved
 from identica.estimator.networks import Network
 from identica.estimator.pairs import ArrayPairs, PairSampler
-from identica.estimator.prepare import choose_window, counted, widest, windowed
-from identica.estimator.selection import candidates, select
+from identica.estimator.prepare import (
+    choose_lag,
+    choose_window,
+    counted,
+    shortest,
+    widest,
+    windowed,
+)
+from identica.estimator.selection import candidates, count_components, select
 from identica.estimator.sequences import check_pairs, sequences
 from identica.estimator.starts import Starts
 from identica.families import Family
@@ -43,6 +51,8 @@ Array = NDArray[Any]
 SCORED = 4096  # pairs by which a model is scored
 MOST = 1000  # codes, unless there are more columns
 SHORTEST = 400  # steps after which families can be distinguished
+FEWEST = 20  # independent pairs below which codes cannot be trusted
+LEAST_BITS = 0.05  # held-out evidence below which they cannot; rows in random order reach 0.01
 
 
 class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -57,18 +67,22 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     learning inverts the data generating process", ICML 2021).
 
     Args:
-        n_components: number of codes; by default the number of columns, or what `network` returns.
+        n_components: number of codes; "auto", the default, takes the fewest with which held-out
+            evidence is nearly the best, or what `network` returns.
         space: where the codes live: "box", "sphere", "unbounded" or a `Space`; "auto" chooses.
         conditional: how positives vary: "normal", "laplace", "gennorm3", "vmf" (sphere only) or a
             `Family`, whose scale is learnt in any case; "auto" chooses. By default "vmf" on a
             sphere and "normal" elsewhere.
         network: a module from observations to N×n codes, or a function of (shape of an observation,
             n) that makes one; by default an `MLP` for rows and a `ConvEncoder` for images of
-            64×64. Rows are whitened before.
+            64×64. Rows are whitened before a network that is given.
+        window: an observation is seen as the mean of so many rows around it in time, within its
+            sequence, which leaves less noise. The windows of a pair never overlap. "auto" chooses; it
+            takes 1 for pairs that are given and for fewer than 2,000 rows.
         learn_precision: learn how much each factor varies within pairs, instead of one scale for
             all. On a sphere "normal" then takes the place of "vmf".
-        steps, batch, lr, optimizer: of the training, see `Training`. By default 3,000 steps (4,000
-            in a box) of 1,024 pairs with SOAP at 1e-2; for images 600 of 32 at 2e-3.
+        steps: the most steps of training, which ends before when held-out evidence no longer grows.
+        batch, lr, optimizer: of the training, see `Training`; by default held-out evidence decides.
         device: where to train.
         random_state: a seed, or a NumPy generator to draw one from; None for a different one each time.
         progress: show a progress bar on stderr.
@@ -82,8 +96,13 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         temperature_: what similarities are divided by to be log-likelihoods.
         precision_: with `learn_precision`, λ_k of the similarity −Σ_k λ_k |a_k − b_k|^p.
         selection_: with "auto", the choice and the evidence for it.
-        training_, history_: the settings of the training, and its records.
+        history_: records of the training: `step`, `loss` on pairs trained on, `bits` on held-out ones.
+        bits_: evidence on held-out pairs, see `score`.
+        starts_: a record of each start: its settings, steps and held-out bits.
+        choices_: with "auto", held-out bits by window, lag and number of codes.
+        independent_pairs_: how many independent pairs those of a sequence are worth.
         lag_: the lag of the pairs, None for pairs that were given.
+        window_, counts_: the window, and whether square roots of counts are taken.
         n_features_in_, feature_names_in_: as in scikit-learn.
 
     >>> x = np.random.default_rng(0).normal(size=(50, 3)).cumsum(axis=0)
@@ -94,7 +113,7 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     def __init__(
         self,
-        n_components: int | None = None,
+        n_components: int | str | None = None,
         *,
         space: str | Space = "box",
         conditional: str | Family | None = None,
@@ -137,16 +156,18 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             X_pos: the positive of each observation. Without it, X is taken to be a sequence. (A
                 vector in its place is scikit-learn's y and is ignored, with a warning.)
             lag: steps between the members of a pair in a sequence: a number (1 by default), or
-                (low, high) for a random one each time. With a window, between their nearest rows.
+                (low, high) for a random one each time, or "auto". With a window, between their
+                nearest rows.
             groups: for each row, which sequence it is of; pairs never cross the end of one.
         """
         seed = _seed(self.random_state)
-        for name in ("selection_", "choices_", "precision_"):
+        for name in ("selection_", "precision_"):
             self.__dict__.pop(name, None)  # of an earlier fit
+        self.choices_: dict[str, dict[int, float]] = {}
         sample, self.lag_ = inputs.pairs_of(self, X, X_pos, lag, groups, reset=True)
         sample = self._windowed(sample, seed)
         starts = self._starts(sample, seed)
-        n = self._components() or starts.codes() or math.prod(self._shape)
+        n = self._components() or starts.codes() or self._counted(starts, seed)
         choices = candidates(
             self.space, self.conditional, n, learn_precision=bool(self.learn_precision)
         )
@@ -167,12 +188,31 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             )
             choices = [(self.selection_.space, self.selection_.conditional)]
         [(space, conditional)] = choices
+        self.independent_pairs_ = starts.worth(space.dim)
         self._keep(
             self._fitted(
                 starts, space, conditional, seed, folder, "fit", tensorboard=self.tensorboard
             )
         )
+        self._warn(space.dim)
         return self
+
+    def _warn(self, n: int) -> None:
+        """Say so where the codes are not worth anything."""
+        if self.independent_pairs_ < FEWEST:
+            warnings.warn(
+                f"X holds pairs worth about {self.independent_pairs_:.0f} independent ones, too few to "
+                f"recover {n} factors: do not trust the codes, and record for longer",
+                TrustWarning,
+                stacklevel=3,
+            )
+        elif self.bits_ < LEAST_BITS:
+            warnings.warn(
+                f"held-out pairs are told from others no better than by chance ({self.bits_:.3f} bits): "
+                "do not trust the codes",
+                TrustWarning,
+                stacklevel=3,
+            )
 
     def _keep(self, fit: fitting.Fit) -> None:
         self._fit = fit
@@ -291,8 +331,14 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         """The same pairs, through windows and as roots of counts, where that helps."""
         sample = counted(sample)
         self.counts_ = isinstance(sample, ArrayPairs) and sample.counts
+        if self.lag_ == "auto":
+            assert isinstance(sample, ArrayPairs)
+            assert sample.within is not None
+            self.choices_["lag"] = choose_lag(sample, self._shape, seed=seed)
+            self.lag_ = shortest(self.choices_["lag"])
+            sample = replace(sample, within=sample.within.apart(self.lag_ - 1))
         if self.window == "auto":
-            self.choices_ = {"window": choose_window(sample, self._shape, seed=seed)}
+            self.choices_["window"] = choose_window(sample, self._shape, seed=seed)
             self.window_ = widest(self.choices_["window"])
         else:
             self.window_ = count("window", cast(int, self.window))
@@ -316,6 +362,16 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             self._shape, self.n_features_in_ = tuple(x.shape[1:]), x[0].numel()
             self.__dict__.pop("feature_names_in_", None)
         return Starts(sample, self._shape, self.network, seed=seed)
+
+    def _counted(self, starts: Starts, seed: int) -> int:
+        """The number of codes by held-out evidence."""
+
+        def bits(n: int) -> float:
+            space, family = candidates(self.space, self.conditional, n)[-1]
+            return self._fitted(starts, space, family, seed, None, f"{n} codes", short=True).bits
+
+        self.choices_["n_components"] = count_components(bits, starts.most_codes())
+        return shortest(self.choices_["n_components"])
 
     def _recipes(self, starts: Starts, space: Space, conditional: Family) -> list[Recipe]:
         names = ("steps", "batch", "lr", "optimizer")
@@ -376,7 +432,8 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     def _components(self) -> int | None:
         """The number of codes, as far as the parameters say."""
-        n = None if self.n_components is None else count("n_components", self.n_components)
+        given = None if self.n_components == "auto" else self.n_components
+        n = None if given is None else count("n_components", cast(int, given))
         if n is not None and n > (most := max(MOST, math.prod(self._shape))):
             raise InputError(f"n_components must be at most {most} for these data, got {n}")
         if isinstance(self.space, Space):

@@ -72,7 +72,7 @@ def pairs_of(
     if X_pos is None:
         if lag is None:
             lag = 1 if reset or ica.lag_ is None else ica.lag_
-        within = sequences(len(data), lag, groups)
+        within = sequences(len(data), 1 if lag == "auto" else lag, groups)
         check_pairs(within, lag)
         return ArrayPairs(data, within=within), lag
     if lag is not None or groups is not None:

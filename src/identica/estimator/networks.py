@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -143,14 +143,19 @@ class RowNetwork(nn.Module):
         self.register_buffer("matrix", torch.zeros(columns, predictable))
         self.linear = skip_init(nn.Linear, predictable, n, bias=False)
         self.mlp = MLP(columns if raw else predictable, n, hidden, seed=seed)
-        turn = torch.linalg.qr(torch.randn(n, n, generator=as_generator(seed)))[0]
-        most = min(n, predictable)
-        last = self.mlp.layers[-1]
+
+    @torch.no_grad()
+    def start(self, matrix: Tensor, seed: int) -> Self:
+        """Take the predictable directions, and begin at the last of them."""
+        (n, k), last = self.linear.weight.shape, self.mlp.layers[-1]
         assert isinstance(last, nn.Linear)
-        with torch.no_grad():
-            self.linear.weight.zero_()
-            self.linear.weight[:, predictable - most :] = turn[:, :most]
-            last.weight.mul_(0.3)
+        turn = torch.linalg.qr(torch.randn(n, n, generator=as_generator(seed)))[0]
+        most = min(n, k)
+        self.matrix.copy_(matrix)
+        self.linear.weight.zero_()
+        self.linear.weight[:, k - most :] = turn[:, :most]
+        last.weight.mul_(0.3)
+        return self
 
     def forward(self, x: Tensor) -> Tensor:
         u = x @ self.matrix
@@ -231,7 +236,7 @@ def width(encoder: Encoder, shape: Shape) -> int:
 
 
 def describe(encoder: Encoder) -> dict[str, Any]:
-    """What `blank` needs to make an encoder of the same shapes again, as plain data."""
+    """What `blank_encoder` needs to make an encoder of the same shapes again, as plain data."""
     enter, network = encoder.enter, encoder.network
     found: dict[str, Any] = {"enter": type(enter).__name__}
     if isinstance(enter, Pixels):
@@ -246,7 +251,9 @@ def describe(encoder: Encoder) -> dict[str, Any]:
     return found
 
 
-def blank(found: Mapping[str, Any], shape: Shape, n: int, network: nn.Module | None) -> Encoder:
+def blank_encoder(
+    found: Mapping[str, Any], shape: Shape, n: int, network: nn.Module | None
+) -> Encoder:
     """An encoder by what `describe` said of it, with a network that was given, if it was."""
     enter: Columns | Pixels
     match found["enter"]:

@@ -69,7 +69,7 @@ def predictable(x: Tensor, x_pos: Tensor) -> Predictable:
     return Predictable(matrix.float(), rho[good].clamp(0, 1).float())
 
 
-def independent_pairs(pairs: int, lag: int, correlations: Tensor, n: int) -> float:
+def independent_pairs(pairs: float, lag: float, correlations: Tensor, n: int) -> float:
     """How many independent pairs a number of pairs of a sequence is worth.
 
     By the slowest of the n codes to be found, as if it forgot exponentially: pairs/lag·(1 − ρ)/(1 + ρ).

@@ -161,7 +161,7 @@ def choose_window(sample: PairSampler, shape: tuple[int, ...], *, seed: int) -> 
         pairs = windowed(sample, width)
         if len(pairs) < max(SHORT // 2, 20 * width):
             break
-        found[width] = _linear_bits(pairs, shape, seed)
+        found[width] = _bits(*_look(pairs, shape, seed), pairs, seed)
         if found[width] < 0.7 * max(found.values()):
             break
     return found
@@ -179,10 +179,44 @@ def widest(evidence: dict[int, float]) -> int:
     return max(width for width, bits in evidence.items() if bits >= NEARLY * top)
 
 
-def _linear_bits(pairs: ArrayPairs, shape: tuple[int, ...], seed: int) -> float:
-    enter, generator = row_columns(pairs, shape), as_generator(seed)
-    kept, held = hold_out(pairs)
-    some = kept(LOOKED_AT, generator=generator)
+def _look(pairs: ArrayPairs, shape: tuple[int, ...], seed: int) -> tuple[Columns, Predictable]:
+    """Directions of the pairs to train on, behind what scales observations."""
+    enter, (kept, _) = row_columns(pairs, shape), hold_out(pairs)
+    some = kept(LOOKED_AT, generator=as_generator(seed))
     enter.measure(some.x[:3000] if isinstance(enter, Principal) else some.x)
-    found = predictable(*map(enter, some))
-    return found.bits(*map(enter, held(4096, generator=generator)))
+    return enter, predictable(*map(enter, some))
+
+
+def _bits(enter: Columns, found: Predictable, pairs: ArrayPairs, seed: int) -> float:
+    """Their evidence on the pairs that are held out."""
+    _, held = hold_out(pairs)
+    return found.bits(*map(enter, held(4096, generator=as_generator(seed))))
+
+
+def choose_lag(sample: ArrayPairs, shape: tuple[int, ...], *, seed: int) -> dict[int, float]:
+    """Evidence for each lag that is tried, from directions that are predictable at it.
+
+    Bits at different lags are those of different pairs, so each lag's directions are judged at all of the
+    lags: the mean of their bits on held-out pairs. A longer lag finds better ones where noise is correlated
+    over some rows, or where factors hardly change from one row to the next.
+    """
+    assert sample.within is not None
+    apart = {lag: replace(sample, within=sample.within.apart(lag - 1)) for lag in LAGS}
+    apart = {lag: pairs for lag, pairs in apart.items() if lag == 1 or len(pairs) >= SHORT}
+    if len(apart) == 1:
+        return {1: math.nan}
+    looks = {lag: _look(pairs, shape, seed) for lag, pairs in apart.items()}
+    return {
+        lag: float(np.mean([_bits(enter, found, pairs, seed) for pairs in apart.values()]))
+        for lag, (enter, found) in looks.items()
+    }
+
+
+def shortest(evidence: dict[int, float], nearly: float = 0.97) -> int:
+    """The smallest value whose evidence is nearly the best.
+
+    >>> shortest({1: 2.0, 2: 2.95, 4: 3.0, 8: 1.0})
+    2
+    """
+    top = max(evidence.values())
+    return min((value for value, bits in evidence.items() if bits >= nearly * top), default=1)

@@ -15,7 +15,7 @@ from identica._validate import count, positive
 from identica.encoders import ContrastiveModel
 from identica.errors import DamagedError, InputError
 from identica.estimator import fit as fitting
-from identica.estimator.networks import Encoder, Network, describe, given_network
+from identica.estimator.networks import Encoder, Network, blank_encoder, describe, given_network
 from identica.estimator.selection import Selection
 from identica.families import Family
 from identica.losses import InfoNCE
@@ -116,7 +116,7 @@ def _restore(
         )
 
     def modules() -> dict[str, Any]:
-        encoder = blank(fitted["encoder"], made._shape, space.dim, network)
+        encoder = blank_encoder(fitted["encoder"], made._shape, space.dim, network)
         model = ContrastiveModel(space, conditional, encoder)
         loss = InfoNCE(conditional, learn_precision=space.dim if made.learn_precision else None)
         return {"model": model, "loss": loss}

@@ -22,6 +22,7 @@ from identica.spaces import Box, Euclidean, Space, Sphere
 Candidate = tuple[Space, Family]
 HELD_OUT = 4096
 NEARLY = 0.97  # of the best evidence: as good, for a fit this short
+COMPONENTS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20)
 EVEN = 0.08  # unevenness below which codes fill a box; a normal's is 0.13
 
 
@@ -150,6 +151,22 @@ def select(
     chosen = choose(choices, records)
     table = sorted(records, key=lambda record: -record["bits"])
     return Selection(*choices[chosen], table)
+
+
+def count_components(fit: Callable[[int], float], most: int) -> dict[int, float]:
+    """Held-out bits for numbers of codes, from one up until more of them no longer help.
+
+    Args:
+        fit: fits that many codes briefly, and returns the evidence.
+        most: the largest number that is tried.
+    """
+    found: dict[int, float] = {}
+    for n in (n for n in COMPONENTS if n <= most):
+        found[n] = fit(n)
+        last = list(found.values())[-3:]
+        if len(last) == 3 and max(last[1:]) * NEARLY < last[0]:  # two more codes brought nothing
+            break
+    return found
 
 
 def choose(choices: Sequence[Candidate], records: Sequence[dict[str, Any]]) -> int:

@@ -22,7 +22,8 @@ from identica.estimator.networks import (
     given_network,
     width,
 )
-from identica.estimator.pairs import PairSampler
+from identica.estimator.pairs import ArrayPairs, PairSampler
+from identica.estimator.predictable import independent_pairs
 from identica.estimator.prepare import Prepared, prepare, row_columns
 from identica.families import Family
 from identica.recipes import Recipe, for_images, for_network, for_observations
@@ -49,6 +50,19 @@ class Starts:
             enter = Whiten(shape[0]) if len(shape) == 1 else Pixels()
             self.rows = prepare(sample, enter, seed=seed, look=False)
         self._images: Prepared | None = None
+
+    def worth(self, n: int) -> float:
+        """How many independent pairs there are, as far as n codes can tell."""
+        look, sample = self.rows.look, self.sample
+        if look is None or not isinstance(sample, ArrayPairs) or sample.within is None:
+            return self.rows.pairs
+        apart = (sample.within.low + sample.within.high) / 2
+        return independent_pairs(self.rows.pairs, apart, look.correlations, n)
+
+    def most_codes(self) -> int:
+        """The largest number of codes that may be worth trying."""
+        directions = self.rows.look.matrix.shape[1] if self.rows.look is not None else math.inf
+        return max(1, int(min(directions, self.rows.pairs / 100)))
 
     def codes(self) -> int | None:
         """The number of codes, if a network that is given says it."""
@@ -108,5 +122,4 @@ def row_network(ready: Prepared, recipe: Recipe, n: int, seed: int) -> RowNetwor
     assert not isinstance(recipe.network, str)
     matrix = ready.look.matrix
     made = RowNetwork(matrix.shape, n, recipe.network, raw=recipe.raw, seed=seed)
-    made.matrix.copy_(matrix)
-    return made
+    return made.start(matrix, seed)
