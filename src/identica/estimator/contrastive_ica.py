@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
@@ -20,22 +19,15 @@ from identica import checkpoints
 from identica._io import make_folder
 from identica._random import as_generator
 from identica._validate import count
-from identica.errors import InputError, TrustWarning
+from identica.errors import InputError
 from identica.estimator import fit as fitting
 from identica.estimator import inputs
 from identica.estimator import saved as _saved
 from identica.estimator.networks import Network
 from identica.estimator.pairs import ArrayPairs, PairSampler
-from identica.estimator.prepare import (
-    choose_lag,
-    choose_window,
-    counted,
-    shortest,
-    widest,
-    windowed,
-)
+from identica.estimator.prepare import View, choose_view, shortest
 from identica.estimator.selection import candidates, count_components, select
-from identica.estimator.sequences import check_pairs, sequences
+from identica.estimator.sequences import sequences
 from identica.estimator.starts import Starts
 from identica.families import Family
 from identica.recipes import Recipe
@@ -51,8 +43,6 @@ Array = NDArray[Any]
 SCORED = 4096  # pairs by which a model is scored
 MOST = 1000  # codes, unless there are more columns
 SHORTEST = 400  # steps after which families can be distinguished
-FEWEST = 20  # independent pairs below which codes cannot be trusted
-LEAST_BITS = 0.05  # held-out evidence below which they cannot; rows in random order reach 0.01
 
 
 class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -96,7 +86,8 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         temperature_: what similarities are divided by to be log-likelihoods.
         precision_: with `learn_precision`, λ_k of the similarity −Σ_k λ_k |a_k − b_k|^p.
         selection_: with "auto", the choice and the evidence for it.
-        history_: records of the training: `step`, `loss` on pairs trained on, `bits` on held-out ones.
+        training_: the settings of the training that was chosen.
+        history_: its records: `step`, `loss` on pairs trained on, `bits` on held-out ones.
         bits_: evidence on held-out pairs, see `score`.
         starts_: a record of each start: its settings, steps and held-out bits.
         choices_: with "auto", held-out bits by window, lag and number of codes.
@@ -151,8 +142,9 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
         Args:
             X: observations, N×d or images, as an array (memory-mapped ones are read batch by
-                batch), tensor or data frame; or a function `(size, generator=…)` that draws pairs
-                (x, x_pos).
+                batch), tensor or data frame; a list of such arrays, each of them a sequence, or an
+                array of trials × time × channels (N×H×W are images where H = W); or a function
+                `(size, generator=…)` that draws pairs (x, x_pos).
             X_pos: the positive of each observation. Without it, X is taken to be a sequence. (A
                 vector in its place is scikit-learn's y and is ignored, with a warning.)
             lag: steps between the members of a pair in a sequence: a number (1 by default), or
@@ -163,9 +155,11 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         seed = _seed(self.random_state)
         for name in ("selection_", "precision_"):
             self.__dict__.pop(name, None)  # of an earlier fit
-        self.choices_: dict[str, dict[int, float]] = {}
         sample, self.lag_ = inputs.pairs_of(self, X, X_pos, lag, groups, reset=True)
-        sample = self._windowed(sample, seed)
+        sample, view, self.choices_ = choose_view(
+            sample, self._shape, self.lag_, self.window, seed=seed
+        )
+        self.lag_, self.window_, self.counts_ = view.lag, view.window, view.counts
         starts = self._starts(sample, seed)
         n = self._components() or starts.codes() or self._counted(starts, seed)
         choices = candidates(
@@ -194,40 +188,26 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
                 starts, space, conditional, seed, folder, "fit", tensorboard=self.tensorboard
             )
         )
-        self._warn(space.dim)
+        fitting.warn_of(self.independent_pairs_, self.bits_, space.dim)
         return self
-
-    def _warn(self, n: int) -> None:
-        """Say so where the codes are not worth anything."""
-        if self.independent_pairs_ < FEWEST:
-            warnings.warn(
-                f"X holds pairs worth about {self.independent_pairs_:.0f} independent ones, too few to "
-                f"recover {n} factors: do not trust the codes, and record for longer",
-                TrustWarning,
-                stacklevel=3,
-            )
-        elif self.bits_ < LEAST_BITS:
-            warnings.warn(
-                f"held-out pairs are told from others no better than by chance ({self.bits_:.3f} bits): "
-                "do not trust the codes",
-                TrustWarning,
-                stacklevel=3,
-            )
 
     def _keep(self, fit: fitting.Fit) -> None:
         self._fit = fit
         self.model_, self.history_, self.temperature_ = fit.model, fit.history, fit.temperature
-        self.bits_, self.starts_ = fit.bits, list(fit.starts)
+        self.bits_, self.starts_, self.training_ = fit.bits, list(fit.starts), fit.training
         if self.learn_precision:
             self.precision_ = fit.precision.cpu().numpy()
 
-    def transform(self, X: Any, *, groups: Any = None) -> Array:
+    def transform(self, X: Any, *, groups: Any = None) -> Any:
         """Codes N×n of observations; in double precision where X is.
 
         With a window, rows are those of a sequence in order of time, or of several, by `groups`.
         """
         check_is_fitted(self, "model_")
-        data = inputs.observations(self, "X", X, reset=False)
+        whole, groups, lengths = (
+            inputs.joined(self, X, groups) if len(self._shape) == 1 else (X, groups, None)
+        )
+        data = inputs.observations(self, "X", whole, reset=False)
         model = self.model_
         if data.dtype != np.float32 and data.ndim == 2:
             model = copy.deepcopy(model).double()
@@ -240,7 +220,10 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             positions = np.arange(start, min(start + fitting.AT_ONCE, len(data)))
             rows = within.rows(positions)
             codes[rows] = fitting.encode(model, seen.observed(positions)).cpu().numpy()
-        return codes
+        if lengths is None:
+            return codes
+        parts = np.split(codes, np.cumsum(lengths)[:-1])
+        return parts if isinstance(X, (list, tuple)) else np.stack(parts)
 
     def fit_transform(
         self, X: Any, X_pos: Any = None, *, y: Any = None, lag: Any = None, groups: Any = None
@@ -260,7 +243,7 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         """
         check_is_fitted(self, "model_")
         sample, _ = inputs.pairs_of(self, X, X_pos, lag, groups, reset=False)
-        sample = self._seen(sample)
+        sample = self._view.of(sample)
         pairs = sample(SCORED, generator=as_generator(0, self.device))
         bits = float(self._fit.log_likelihood(pairs).mean()) / math.log(2)
         if not math.isfinite(bits):
@@ -290,7 +273,7 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         """
         check_is_fitted(self, "model_")
         sample, _ = inputs.pairs_of(self, X, X_pos, lag, groups, reset=False)
-        sample = self._seen(sample)
+        sample = self._view.of(sample)
         labelled = None
         if Z is not None:
             if not isinstance(sample, ArrayPairs):
@@ -327,34 +310,9 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     # --- what fit is made of ------------------------------------------------------------------------
 
-    def _windowed(self, sample: PairSampler, seed: int) -> PairSampler:
-        """The same pairs, through windows and as roots of counts, where that helps."""
-        sample = counted(sample)
-        self.counts_ = isinstance(sample, ArrayPairs) and sample.counts
-        if self.lag_ == "auto":
-            assert isinstance(sample, ArrayPairs)
-            assert sample.within is not None
-            self.choices_["lag"] = choose_lag(sample, self._shape, seed=seed)
-            self.lag_ = shortest(self.choices_["lag"])
-            sample = replace(sample, within=sample.within.apart(self.lag_ - 1))
-        if self.window == "auto":
-            self.choices_["window"] = choose_window(sample, self._shape, seed=seed)
-            self.window_ = widest(self.choices_["window"])
-        else:
-            self.window_ = count("window", cast(int, self.window))
-        return self._seen(sample)
-
-    def _seen(self, sample: PairSampler) -> PairSampler:
-        """Pairs as the fitted model sees them."""
-        if not isinstance(sample, ArrayPairs):
-            return sample
-        sample = replace(sample, counts=self.counts_)
-        if self.window_ == 1:
-            return sample
-        if sample.within is None:
-            raise InputError("window needs rows in order of time, so X_pos must not be given")
-        check_pairs(sample.within.apart(self.window_ - 1), self.lag_)
-        return windowed(sample, self.window_)
+    @property
+    def _view(self) -> View:
+        return View(self.lag_, self.window_, self.counts_)
 
     def _starts(self, sample: PairSampler, seed: int) -> Starts:
         if not isinstance(sample, ArrayPairs):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,7 +18,7 @@ from torch import Tensor, nn
 from identica._random import Device, as_generator
 from identica._validate import as_matrix, count
 from identica.encoders import ContrastiveModel
-from identica.errors import InputError
+from identica.errors import InputError, TrustWarning
 from identica.estimator.networks import Encoder
 from identica.estimator.pairs import ArrayPairs, Batch, PairSampler, rows_of
 from identica.families import Family
@@ -27,7 +28,7 @@ from identica.metrics.evidence import bits, calibrate, log_likelihood
 from identica.process import Labelled
 from identica.recipes import Recipe
 from identica.spaces import Space
-from identica.training import Contrastive, Stopping, train
+from identica.training import Contrastive, Stopping, Training, train
 from identica.training.devices import device_of
 
 if TYPE_CHECKING:
@@ -38,8 +39,18 @@ JUDGED = 4096  # pairs by which models are judged
 HELD = 768  # held-out pairs by which training is judged on its way
 RUNG = 150  # steps after which starts are compared
 EVERY = 50  # steps between scores
+NEAR = 0.93  # of the best evidence: a run that may yet overtake it
+FEWEST = 20  # independent pairs below which codes cannot be trusted
+LEAST_BITS = 0.05  # held-out evidence below which they cannot; rows in random order reach 0.01
 PATIENCE = 400  # steps without more evidence after which training ends
-HEAT = (1.0, 1.25, 1.6, 2.0)  # temperatures of held-out evidence: an overfitted model is too sure
+HEAT = (
+    0.35,
+    0.5,
+    0.7,
+    1.0,
+    1.4,
+    2.0,
+)  # of held-out evidence: the average lags, an overfitted model is too sure
 
 
 @dataclass(frozen=True)
@@ -53,14 +64,16 @@ class Fit:
         history: records of the training that was chosen.
         bits: its evidence on held-out pairs; as these chose it, a little optimistic (by about 0.01).
         starts: a record for each start: its settings, steps and held-out bits.
+        training: the settings of the training that was chosen.
     """
 
     model: ContrastiveModel
     loss: InfoNCE
     temperature: float
     history: list[dict[str, float]]
-    bits: float = math.nan
-    starts: Sequence[dict[str, Any]] = ()
+    bits: float
+    starts: Sequence[dict[str, Any]]
+    training: Training
 
     @property
     def precision(self) -> Tensor:
@@ -186,7 +199,8 @@ class Run:
         temperature = calibrate(self.loss.conditional, h, h_pos)
         self.model.encoder = self.start.encoder.to(self.device)
         self.model.eval()
-        return Fit(self.model, self.loss, temperature, self.history, self.bits, starts)
+        training = self.start.recipe.training
+        return Fit(self.model, self.loss, temperature, self.history, self.bits, starts, training)
 
     def record(self) -> dict[str, Any]:
         """What is told of a start."""
@@ -217,9 +231,9 @@ def fit(
 ) -> Fit:
     """Train an encoder on pairs, so that the codes in `space` follow `conditional` in pairs.
 
-    Each recipe is tried for some steps, and the two best ones from another start. Held-out evidence chooses
-    two of these runs to go on, then one, which goes on until there is no more evidence to be had. Its
-    best weights are kept. The scale of the conditional is learnt: of a family only the form matters.
+    Each recipe is tried for some steps, and the two best ones from another start. By held-out evidence, the
+    best run of each of these goes on, until there is no more evidence to be had; the second one only if it
+    is near. The best weights of all are kept. The scale of the conditional is learnt: of a family only the form matters.
 
     Args:
         start: makes a network before training, for a recipe and a seed.
@@ -227,7 +241,7 @@ def fit(
         learn_precision: learn a scale for each dimension.
         out: folder for checkpoints, from which a killed fit resumes.
         progress: label of progress bars.
-        tensorboard: write the history for TensorBoard as well, to out/tensorboard.
+        tensorboard: write the history of each start for TensorBoard as well.
     """
     runs: list[Run] = []
     ceiling = recipes[0].training.steps
@@ -245,33 +259,53 @@ def fit(
         runs.append(run)
         go(run, rung, "start")
 
-    def go(run: Run, steps: int, stage: str, **more: Any) -> None:
+    def go(run: Run, steps: int, stage: str) -> None:
         number = runs.index(run) + 1
         label = None if progress is None else f"{progress}: {stage} {number}"
         run.go(
             steps,
             out=None if out is None else out / f"{stage}-{number}",
             progress=label,
-            **more,
+            tensorboard=tensorboard,
         )
 
     def leading() -> list[Run]:
-        return sorted(runs, key=lambda run: -run.bits)[:2]
+        """The best run of each of the two best recipes."""
+        best = {run.start.recipe: run for run in sorted(runs, key=lambda run: run.bits)}
+        return list(best.values())[:-3:-1]
 
     for recipe in recipes:
         begin(recipe, seed)
     for run in leading():
         begin(run.start.recipe, seed + 1)
-    if ceiling > rung:
-        for run in leading():
+    for run in leading():
+        if ceiling > rung:
             go(run, min(rung, ceiling - rung), "further")
-    best = leading()[0]
-    if ceiling > best.steps:
-        go(best, ceiling - best.steps, "to the end", tensorboard=tensorboard)
-    return best.fit([run.record() for run in runs])
+    for run in leading():
+        # the second may yet overtake the first: dropout learns slowly and overfits late
+        if run.steps < ceiling and run.bits >= NEAR * leading()[0].bits:
+            go(run, ceiling - run.steps, "to the end")
+    return leading()[0].fit([run.record() for run in runs])
 
 
 # --- how far it can be trusted ----------------------------------------------------------------------
+
+
+def warn_of(independent_pairs: float, bits: float, n: int) -> None:
+    """Warn where n codes cannot be trusted: from too few pairs, or without evidence."""
+    found = None
+    if independent_pairs < FEWEST:
+        found = (
+            f"X holds pairs worth about {independent_pairs:.0f} independent ones, too few to recover "
+            f"{n} factors: do not trust the codes, and record for longer"
+        )
+    elif bits < LEAST_BITS:
+        found = (
+            f"held-out pairs are told from others no better than by chance ({bits:.3f} bits): do not "
+            "trust the codes"
+        )
+    if found is not None:
+        warnings.warn(found, TrustWarning, stacklevel=3)
 
 
 def diagnose(

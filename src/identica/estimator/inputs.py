@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -61,6 +61,8 @@ def pairs_of(
         if X_pos is not None or lag is not None or groups is not None:
             raise InputError("X draws pairs by itself: X_pos, lag and groups must not be given")
         return checked(X), None
+    if X_pos is None:
+        X, groups, _ = joined(ica, X, groups)
     data = observations(ica, "X", X, reset=reset)
     if X_pos is not None and _is_vector(X_pos):
         warnings.warn(
@@ -83,6 +85,27 @@ def pairs_of(
     if len(data) < 2:
         raise InputError(f"X must hold at least 2 pairs, got n_samples={len(data)}")
     return ArrayPairs(data, other), None
+
+
+def joined(ica: ContrastiveICA, X: Any, groups: Any) -> tuple[Any, Any, Sequence[int] | None]:
+    """Sequences in a row: rows of all, the sequence of each row, and the length of each.
+
+    A list of arrays (rows × columns) holds a sequence each, and so does an array of trials × time ×
+    channels. An array N×H×W of square pictures holds N images. What is neither stays as it is.
+    """
+    if isinstance(X, (list, tuple)) and X and all(getattr(part, "ndim", 0) == 2 for part in X):
+        parts = [np.asarray(part) for part in X]
+        if len({part.shape[1] for part in parts}) > 1:
+            widths = sorted({part.shape[1] for part in parts})
+            raise InputError(f"X must be sequences of the same columns, got {widths} of them")
+    elif getattr(X, "ndim", 0) == 3 and ica.network is None and X.shape[1] != X.shape[2] and len(X):
+        parts = list(np.asarray(as_array("X", X)))
+    else:
+        return X, groups, None
+    if groups is not None:
+        raise InputError("X holds sequences by itself: groups must not be given")
+    lengths = [len(part) for part in parts]
+    return np.concatenate(parts), np.repeat(np.arange(len(parts)), lengths), lengths
 
 
 def observations(ica: ContrastiveICA, name: str, X: Any, *, reset: bool) -> Array:

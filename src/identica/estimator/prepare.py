@@ -6,16 +6,19 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import nn
 
 from identica._random import as_generator
+from identica._validate import count
+from identica.errors import InputError
 from identica.estimator.networks import Columns, Pixels, Principal
 from identica.estimator.pairs import ArrayPairs, Batch, PairSampler, are_counts
 from identica.estimator.predictable import Predictable, predictable
+from identica.estimator.sequences import check_pairs
 
 MEASURED = 8192  # rows from which means, variances and directions are taken
 LOOKED_AT = 16_384  # pairs from which predictable directions are taken
@@ -134,33 +137,78 @@ def _in_memory(sample: ArrayPairs, enter: nn.Module) -> ArrayPairs:
 # --- windows and lags -----------------------------------------------------------------------------
 
 
-def counted(sample: PairSampler) -> PairSampler:
-    """The same pairs, marked as counts if they are."""
+class View(NamedTuple):
+    """How pairs of rows are seen.
+
+    Attributes:
+        lag: steps between the nearest rows of a pair; None for pairs that are given.
+        window: rows around each, in time, that are averaged.
+        counts: rows are counts, of which the square roots are taken.
+    """
+
+    lag: Any
+    window: int = 1
+    counts: bool = False
+
+    def of(self, sample: PairSampler) -> PairSampler:
+        """Pairs with this lag, seen so, and so far apart that their windows do not overlap."""
+        if not isinstance(sample, ArrayPairs):
+            return sample
+        sample = replace(sample, counts=self.counts)
+        if self.window == 1:
+            return sample
+        if sample.within is None:
+            raise InputError("window needs rows in order of time, so X_pos must not be given")
+        within = sample.within.apart(self.window - 1)
+        check_pairs(within, self.lag)
+        return replace(sample, window=self.window, within=within)
+
+
+def choose_view(
+    sample: PairSampler, shape: tuple[int, ...], lag: Any, window: Any, *, seed: int
+) -> tuple[PairSampler, View, dict[str, dict[int, float]]]:
+    """Pairs as they are best seen, how, and the held-out bits of what was tried.
+
+    Args:
+        sample: draws pairs of rows that are `lag` apart, or 1 where it is "auto".
+        lag, window: as they are given, or "auto".
+    """
+    choices: dict[str, dict[int, float]] = {}
     if not isinstance(sample, ArrayPairs):
-        return sample
+        if window != "auto" and count("window", window) > 1:
+            raise InputError("window needs rows in order of time, so X must not draw pairs")
+        return sample, View(lag), choices
     some = sample.x[:: max(1, len(sample.x) // MEASURED)]
-    return replace(sample, counts=are_counts(np.asarray(some)))
+    view = View(lag, 1, are_counts(np.asarray(some)))
+    sample = replace(sample, counts=view.counts)
+    if lag == "auto":
+        assert sample.within is not None
+        choices["lag"] = choose_lag(sample, shape, seed=seed)
+        view = view._replace(lag=shortest(choices["lag"]))
+        sample = replace(sample, within=sample.within.apart(view.lag - 1))
+    if window != "auto":
+        view = view._replace(window=count("window", window))
+    elif sample.within is not None and len(sample) >= SHORT:
+        choices["window"] = choose_window(sample, view, shape, seed=seed)
+        view = view._replace(window=widest(choices["window"]))
+    return view.of(sample), view, choices
 
 
-def windowed(sample: ArrayPairs, width: int) -> ArrayPairs:
-    """The same pairs seen through windows, so much further apart that these do not overlap."""
-    assert sample.within is not None
-    return replace(sample, window=width, within=sample.within.apart(width - 1))
-
-
-def choose_window(sample: PairSampler, shape: tuple[int, ...], *, seed: int) -> dict[int, float]:
+def choose_window(
+    sample: ArrayPairs, view: View, shape: tuple[int, ...], *, seed: int
+) -> dict[int, float]:
     """Evidence for each window that is tried: bits of held-out pairs by their predictable directions.
 
     A window leaves less noise, and sets the members of a pair further apart, in which time factors change.
     Bits of different windows are those of different pairs; they say where change outweighs noise.
     """
-    if not isinstance(sample, ArrayPairs) or sample.within is None or len(sample) < SHORT:
-        return {1: math.nan}
     found: dict[int, float] = {}
+    assert sample.within is not None
     for width in WINDOWS:
-        pairs = windowed(sample, width)
-        if len(pairs) < max(SHORT // 2, 20 * width):
+        if sample.within.apart(width - 1).pairs < max(SHORT // 2, 20 * width):
             break
+        pairs = view._replace(window=width).of(sample)
+        assert isinstance(pairs, ArrayPairs)
         found[width] = _bits(*_look(pairs, shape, seed), pairs, seed)
         if found[width] < 0.7 * max(found.values()):
             break
@@ -173,8 +221,6 @@ def widest(evidence: dict[int, float]) -> int:
     >>> widest({1: 2.0, 3: 3.0, 5: 2.5, 7: 1.0})
     5
     """
-    if len(evidence) == 1:
-        return next(iter(evidence))
     top = max(evidence.values())
     return max(width for width, bits in evidence.items() if bits >= NEARLY * top)
 

@@ -20,6 +20,7 @@ from identica.estimator.selection import Selection
 from identica.families import Family
 from identica.losses import InfoNCE
 from identica.spaces import Space
+from identica.training import Training
 
 if TYPE_CHECKING:
     from identica.estimator import ContrastiveICA
@@ -47,6 +48,9 @@ def state_of(ica: ContrastiveICA) -> dict[str, Any]:
         "encoder": describe(_of("the encoder", ica.model_.encoder, Encoder)),
         "history": ica.history_,
         "bits": ica.bits_,
+        "training": dict(vars(ica.training_)),
+        "choices": {name: list(table.items()) for name, table in ica.choices_.items()},
+        "independent_pairs": ica.independent_pairs_,
         "starts": ica.starts_,
     }
     if hasattr(ica, "feature_names_in_"):
@@ -103,6 +107,11 @@ def _restore(
     made._shape, made.lag_ = tuple(fitted["shape"]), from_plain(fitted["lag"])
     made.n_features_in_ = math.prod(made._shape)
     made.window_, made.counts_ = count("window", fitted["window"]), bool(fitted["counts"])
+    made.independent_pairs_ = float(fitted["independent_pairs"])
+    made.choices_ = {
+        str(name): {int(value): float(bits) for value, bits in table}
+        for name, table in fitted["choices"].items()
+    }
     if "feature_names_in_" in fitted:
         names = [_of("a feature name", name, str) for name in fitted["feature_names_in_"]]
         if len(names) != made.n_features_in_:
@@ -133,6 +142,7 @@ def _restore(
         history=_records(fitted["history"]),
         bits=float(fitted["bits"]),
         starts=_records(fitted["starts"]),
+        training=Training(**fitted["training"]),
     )
 
 
