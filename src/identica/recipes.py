@@ -261,6 +261,40 @@ def for_observations(
     return found
 
 
+def for_easy_pairs(space: Space, conditional: Family, *, learn_precision: bool = False) -> Recipe:
+    """The recipe for rows that say so much of their positives that any batch is too easy.
+
+    Each anchor is among its own negatives, and the others are weighed as very many, so that the loss goes
+    on resolving small distances. It is trained for its whole length: held-out evidence is near its
+    maximum long before the map is straight.
+    """
+    training = Training(steps=4000 if isinstance(space, Box) else 3000)
+    if isinstance(conditional, Joint):
+        return Recipe(training, learn_tau=True, bound=None)
+    tau, p = conditional.precision, conditional.p
+    if isinstance(space, Sphere):
+        # positives close together hardly move a loss of unit precision, so begin at ten; but with a
+        # high precision of its own for each dimension the codes can do with a corner of the sphere
+        tau *= (1.0 if learn_precision else 0.1) * space.radius ** (2 if p is None else p)
+        return Recipe(
+            training,
+            self_negative=False,
+            symmetric=p is None or p == 2,
+            tau=tau,
+            learn_tau=not learn_precision,
+        )
+    weighed = {1.0: 20_000, 2.0: 6144} if isinstance(space, Box) else {1.0: 1_000_000}
+    # walls single out the axes: start where they are felt and grow slowly, at most e⁴-fold
+    bound, bound_lr = {1.0: 1.0, 2.0: 2.0}.get(p or 0, 5.0), 8 / training.steps
+    return Recipe(
+        training,
+        effective_negatives=weighed.get(p or 0),
+        tau=tau,
+        bound=bound,
+        bound_lr=bound_lr,
+    )
+
+
 def for_network(
     space: Space, conditional: Family, *, wide: bool, learn_precision: bool = False
 ) -> list[Recipe]:

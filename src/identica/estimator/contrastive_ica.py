@@ -331,10 +331,16 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self.choices_["n_components"] = count_components(bits, starts.most_codes())
         return shortest(self.choices_["n_components"])
 
-    def _recipes(self, starts: Starts, space: Space, conditional: Family) -> list[Recipe]:
+    def _recipes(
+        self, starts: Starts, space: Space, conditional: Family
+    ) -> tuple[list[Recipe], Recipe | None]:
+        """What is tried, and what is tried where that finds pairs too easy."""
         names = ("steps", "batch", "lr", "optimizer")
         given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
-        return starts.recipes(space, conditional, given, learn_precision=self.learn_precision)
+        return (
+            starts.recipes(space, conditional, given, learn_precision=self.learn_precision),
+            starts.easy(space, conditional, given, learn_precision=self.learn_precision),
+        )
 
     def _fitted(
         self,
@@ -348,7 +354,7 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         short: bool = False,
         tensorboard: bool = False,
     ) -> fitting.Fit:
-        recipes = self._recipes(starts, space, conditional)
+        recipes, easy = self._recipes(starts, space, conditional)
         if short:
             steps = min(SHORTEST, recipes[0].training.steps)
             recipes = [replace(r, training=replace(r.training, steps=steps)) for r in recipes[:2]]
@@ -357,6 +363,7 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             recipes,
             space,
             conditional,
+            easy=None if short else easy,
             learn_precision=self.learn_precision,
             device=self.device,
             seed=seed,

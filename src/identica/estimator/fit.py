@@ -39,6 +39,9 @@ JUDGED = 4096  # pairs by which models are judged
 HELD = 768  # held-out pairs by which training is judged on its way
 RUNG = 150  # steps after which starts are compared
 EVERY = 50  # steps between scores
+SATURATED = (
+    0.95  # of the most that held-out evidence can be: it cannot tell good models from better
+)
 NEAR = 0.93  # of the best evidence: a run that may yet overtake it
 FEWEST = 20  # independent pairs below which codes cannot be trusted
 LEAST_BITS = 0.05  # held-out evidence below which they cannot; rows in random order reach 0.01
@@ -165,12 +168,12 @@ class Run:
         self,
         steps: int,
         *,
-        patience: int = PATIENCE,
+        patience: int | None = PATIENCE,
         out: Path | None = None,
         progress: str | None = None,
         tensorboard: bool = False,
     ) -> None:
-        """Train for some more steps, or until there is no more evidence to be had."""
+        """Train for some more steps, or until there is no more evidence to be had (never, if None)."""
         before = self.history[-1] if self.history else {"step": 0, "seconds": 0.0}
         bits, weights = self.bits, copy.deepcopy(self.objective.state_dict())
         history = train(
@@ -178,7 +181,7 @@ class Run:
             self.draw,
             replace(self.start.recipe.training, steps=steps, score_every=min(EVERY, steps)),
             seed=self.seed + int(before["step"]),
-            stopping=Stopping("bits", patience),
+            stopping=None if patience is None else Stopping("bits", patience),
             score=self.score,
             out=out,
             progress=progress,
@@ -187,7 +190,7 @@ class Run:
         for record in history.records:
             more = {name: record[name] + before[name] for name in ("step", "seconds")}
             self.history.append(record | more)
-        if self.bits == bits:  # no better than before
+        if self.bits == bits and patience is not None:  # no better than before
             self.objective.load_state_dict(weights)
 
     def fit(self, starts: Sequence[dict[str, Any]]) -> Fit:
@@ -222,6 +225,7 @@ def fit(
     space: Space,
     conditional: Family,
     *,
+    easy: Recipe | None = None,
     learn_precision: bool = False,
     device: Device = "cpu",
     seed: int = 0,
@@ -233,11 +237,13 @@ def fit(
 
     Each recipe is tried for some steps, and the two best ones from another start. By held-out evidence, the
     best run of each of these goes on, until there is no more evidence to be had; the second one only if it
-    is near. The best weights of all are kept. The scale of the conditional is learnt: of a family only the form matters.
+    is near. The best weights of all are kept. The scale of the conditional is learnt: of a family only the
+    form matters.
 
     Args:
         start: makes a network before training, for a recipe and a seed.
         recipes: those that are tried.
+        easy: what is tried instead where they show that pairs are easy to tell apart.
         learn_precision: learn a scale for each dimension.
         out: folder for checkpoints, from which a killed fit resumes.
         progress: label of progress bars.
@@ -247,7 +253,9 @@ def fit(
     ceiling = recipes[0].training.steps
     rung = min(RUNG, ceiling)
 
-    def begin(recipe: Recipe, seed: int) -> None:
+    def begin(
+        recipe: Recipe, seed: int, steps: int = rung, patience: int | None = PATIENCE
+    ) -> None:
         run = Run(
             start(recipe, seed),
             space,
@@ -257,13 +265,14 @@ def fit(
             seed=seed,
         )
         runs.append(run)
-        go(run, rung, "start")
+        go(run, steps, "start", patience)
 
-    def go(run: Run, steps: int, stage: str) -> None:
+    def go(run: Run, steps: int, stage: str, patience: int | None = PATIENCE) -> None:
         number = runs.index(run) + 1
         label = None if progress is None else f"{progress}: {stage} {number}"
         run.go(
             steps,
+            patience=patience,
             out=None if out is None else out / f"{stage}-{number}",
             progress=label,
             tensorboard=tensorboard,
@@ -281,6 +290,9 @@ def fit(
     for run in leading():
         if ceiling > rung:
             go(run, min(rung, ceiling - rung), "further")
+    if easy is not None and leading()[0].bits > SATURATED * math.log2(len(runs[0].held.x)):
+        begin(easy, seed, easy.training.steps, patience=None)
+        return runs[-1].fit([run.record() for run in runs])
     for run in leading():
         # the second may yet overtake the first: dropout learns slowly and overfits late
         if run.steps < ceiling and run.bits >= NEAR * leading()[0].bits:

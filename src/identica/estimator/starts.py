@@ -26,7 +26,7 @@ from identica.estimator.pairs import ArrayPairs, PairSampler
 from identica.estimator.predictable import independent_pairs
 from identica.estimator.prepare import Prepared, prepare, row_columns
 from identica.families import Family
-from identica.recipes import Recipe, for_images, for_network, for_observations
+from identica.recipes import Recipe, for_easy_pairs, for_images, for_network, for_observations
 from identica.spaces import Space
 
 WIDE = 1024  # units of a layer beyond which SOAP, which decomposes matrices of that size, is slow
@@ -91,6 +91,20 @@ class Starts:
             found = for_network(space, conditional, wide=wide, learn_precision=learn_precision)
         trained = [replace(recipe, training=self._training(recipe, given)) for recipe in found]
         return list(dict.fromkeys(trained))
+
+    def easy(
+        self,
+        space: Space,
+        conditional: Family,
+        given: Mapping[str, Any],
+        *,
+        learn_precision: bool = False,
+    ) -> Recipe | None:
+        """What is tried where the others find pairs too easy; nothing for images and given networks."""
+        if self.network is not None or len(self.shape) > 1:
+            return None
+        recipe = for_easy_pairs(space, conditional, learn_precision=learn_precision)
+        return replace(recipe, training=self._training(recipe, given))
 
     def _training(self, recipe: Recipe, given: Mapping[str, Any]) -> Any:
         training = replace(recipe.training, **given)
