@@ -60,7 +60,9 @@ def test_lags_of_a_range_are_equally_likely():
 
 def sections(groups):
     """Rows of each group, in order of time."""
-    return [[i for i, other in enumerate(groups) if other == label] for label in sorted(set(groups))]
+    return [
+        [i for i, other in enumerate(groups) if other == label] for label in sorted(set(groups))
+    ]
 
 
 def window_of(rows, place, width):

@@ -9,7 +9,9 @@ GROUPS = ["aaaaabbbbcddd", "ababbacabacabb", "baaaabbb", "a" * 9]
 
 
 def rows_by_group(groups):
-    return [[i for i, other in enumerate(groups) if other == label] for label in sorted(set(groups))]
+    return [
+        [i for i, other in enumerate(groups) if other == label] for label in sorted(set(groups))
+    ]
 
 
 @pytest.mark.parametrize("lag", [1, 2, 4])
@@ -17,7 +19,9 @@ def rows_by_group(groups):
 def test_every_pair_is_found_once(groups, lag):
     found = sequences(len(groups), lag, list(groups))
     first, second = found.at(np.arange(found.pairs), np.full(found.pairs, lag))
-    expected = [pair for rows in rows_by_group(groups) for pair in zip(rows, rows[lag:], strict=False)]
+    expected = [
+        pair for rows in rows_by_group(groups) for pair in zip(rows, rows[lag:], strict=False)
+    ]
     pairs = zip(found.rows(first).tolist(), found.rows(second).tolist(), strict=True)
     assert sorted(pairs) == sorted(expected)
 

@@ -10,7 +10,14 @@ from identica.training import Stopping
 from identica.training.best import Best
 
 QUICK = Training(
-    steps=60, batch=16, lr=0.1, optimizer="adam", warmup=0, decay=0, score_every=1, checkpoint_every=7
+    steps=60,
+    batch=16,
+    lr=0.1,
+    optimizer="adam",
+    warmup=0,
+    decay=0,
+    score_every=1,
+    checkpoint_every=7,
 )
 
 

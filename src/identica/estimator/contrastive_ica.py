@@ -204,9 +204,7 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         With a window, rows are those of a sequence in order of time, or of several, by `groups`.
         """
         check_is_fitted(self, "model_")
-        whole, groups, lengths = (
-            inputs.joined(self, X, groups) if len(self._shape) == 1 else (X, groups, None)
-        )
+        whole, groups, lengths = inputs.joined(self, X, groups, reset=False)
         data = inputs.observations(self, "X", whole, reset=False)
         model = self.model_
         if data.dtype != np.float32 and data.ndim == 2:
@@ -278,7 +276,7 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         if Z is not None:
             if not isinstance(sample, ArrayPairs):
                 raise InputError("Z must not be given where X draws pairs by itself")
-            labelled = fitting.some_labelled(sample.x, Z)
+            labelled = fitting.some_labelled(sample, Z)
         seed = self.random_state if isinstance(self.random_state, (int, np.integer)) else 0
         return fitting.diagnose(
             self._fit,
@@ -315,20 +313,20 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return View(self.lag_, self.window_, self.counts_)
 
     def _starts(self, sample: PairSampler, seed: int) -> Starts:
-        if not isinstance(sample, ArrayPairs):
-            x = sample(2, generator=as_generator(seed, self.device)).x
-            self._shape, self.n_features_in_ = tuple(x.shape[1:]), x[0].numel()
-            self.__dict__.pop("feature_names_in_", None)
         return Starts(sample, self._shape, self.network, seed=seed)
 
     def _counted(self, starts: Starts, seed: int) -> int:
         """The number of codes by held-out evidence."""
 
         def bits(n: int) -> float:
-            space, family = candidates(self.space, self.conditional, n)[-1]
+            space, family = candidates(
+                self.space, self.conditional, n, learn_precision=bool(self.learn_precision)
+            )[-1]
             return self._fitted(starts, space, family, seed, None, f"{n} codes", short=True).bits
 
-        self.choices_["n_components"] = count_components(bits, starts.most_codes())
+        self.choices_["n_components"] = count_components(
+            bits, starts.most_codes(), least=2 if self.space == "sphere" else 1
+        )
         return shortest(self.choices_["n_components"])
 
     def _recipes(

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 from torch import Tensor
 
+from identica._random import as_generator
 from identica._validate import InputTypeError, as_array
 from identica.errors import InputError
-from identica.estimator.pairs import ArrayPairs, Batch, PairSampler
+from identica.estimator.pairs import ArrayPairs, Batch, PairSampler, finite
 from identica.estimator.sequences import check_pairs, sequences
 
 if TYPE_CHECKING:
@@ -60,9 +61,14 @@ def pairs_of(
     if callable(X):
         if X_pos is not None or lag is not None or groups is not None:
             raise InputError("X draws pairs by itself: X_pos, lag and groups must not be given")
-        return checked(X), None
+        sample = checked(X)
+        if reset:
+            x = sample(2, generator=as_generator(0, ica.device)).x
+            ica._shape, ica.n_features_in_ = tuple(x.shape[1:]), x[0].numel()
+            ica.__dict__.pop("feature_names_in_", None)
+        return sample, None
     if X_pos is None:
-        X, groups, _ = joined(ica, X, groups)
+        X, groups, _ = joined(ica, X, groups, reset=reset)
     data = observations(ica, "X", X, reset=reset)
     if X_pos is not None and _is_vector(X_pos):
         warnings.warn(
@@ -72,9 +78,9 @@ def pairs_of(
         )
         X_pos = None
     if X_pos is None:
-        if lag is None:
+        if lag is None or (_auto(lag) and not reset):
             lag = 1 if reset or ica.lag_ is None else ica.lag_
-        within = sequences(len(data), 1 if lag == "auto" else lag, groups)
+        within = sequences(len(data), 1 if _auto(lag) else lag, groups)
         check_pairs(within, lag)
         return ArrayPairs(data, within=within), lag
     if lag is not None or groups is not None:
@@ -87,18 +93,25 @@ def pairs_of(
     return ArrayPairs(data, other), None
 
 
-def joined(ica: ContrastiveICA, X: Any, groups: Any) -> tuple[Any, Any, Sequence[int] | None]:
+def joined(
+    ica: ContrastiveICA, X: Any, groups: Any, *, reset: bool
+) -> tuple[Any, Any, Sequence[int] | None]:
     """Sequences in a row: rows of all, the sequence of each row, and the length of each.
 
     A list of arrays (rows × columns) holds a sequence each, and so does an array of trials × time ×
-    channels. An array N×H×W of square pictures holds N images. What is neither stays as it is.
+    channels. An array N×H×W of square pictures holds N images. What is neither stays as it is; once
+    fitted, the estimator knows which of them X is.
     """
+    if reset:
+        trials = getattr(X, "ndim", 0) == 3 and ica.network is None and X.shape[1] != X.shape[2]
+    else:
+        trials = getattr(X, "ndim", 0) == 3 and len(ica._shape) == 1
     if isinstance(X, (list, tuple)) and X and all(getattr(part, "ndim", 0) == 2 for part in X):
         parts = [np.asarray(part) for part in X]
         if len({part.shape[1] for part in parts}) > 1:
             widths = sorted({part.shape[1] for part in parts})
             raise InputError(f"X must be sequences of the same columns, got {widths} of them")
-    elif getattr(X, "ndim", 0) == 3 and ica.network is None and X.shape[1] != X.shape[2] and len(X):
+    elif trials and len(X):
         parts = list(np.asarray(as_array("X", X)))
     else:
         return X, groups, None
@@ -122,14 +135,13 @@ def observations(ica: ContrastiveICA, name: str, X: Any, *, reset: bool) -> Arra
             ica.__dict__.pop("feature_names_in_", None)
     else:
         try:
-            with np.errstate(over="ignore", invalid="ignore"):  # sums of large numbers
-                data = validate_data(
-                    ica, X, reset=reset, dtype="numeric", ensure_all_finite=not mapped
-                )
+            data = validate_data(ica, X, reset=reset, dtype="numeric", ensure_all_finite=False)
         except TypeError as error:
             raise InputTypeError(f"{name}: {error}") from None
         except (ValueError, OverflowError) as error:
             raise InputError(f"{name}: {error}") from None
+    if not mapped and data.dtype.kind == "f":
+        finite(name, data)
     if reset:
         ica._shape = tuple(data.shape[1:])
     elif data.shape[1:] != ica._shape:
@@ -137,6 +149,10 @@ def observations(ica: ContrastiveICA, name: str, X: Any, *, reset: bool) -> Arra
             f"{name} must hold observations of shape {ica._shape}, got {data.shape[1:]}"
         )
     return X if mapped else data
+
+
+def _auto(lag: Any) -> bool:
+    return isinstance(lag, str) and lag == "auto"
 
 
 def _is_vector(data: Any) -> bool:
