@@ -81,7 +81,7 @@ def test_units_of_columns_do_not_matter():
 
 @pytest.mark.parametrize("columns", [30, 200])
 def test_duplicated_and_constant_columns_are_no_directions_of_their_own(columns):
-    mixing, x, x_pos = planted(n=1000, columns=6)
+    _, x, x_pos = planted(n=1000, columns=6)
     repeat = torch.arange(columns) % 7
     wide = [torch.cat([side, torch.zeros(1000, 1)], 1)[:, repeat] for side in (x, x_pos)]
     found = predictable(*wide)
@@ -116,7 +116,9 @@ def test_independent_pairs_of_a_slow_process():
     block = 2000
     spread = x.reshape(-1, block).mean(1).var()  # 1/(independent rows of a block)
     assert 1 / spread == pytest.approx(expected * block / n, rel=0.5)
-    assert independent_pairs(n, 1, torch.tensor([0.5, 0.95]), 1) == pytest.approx(expected, rel=1e-4)
+    assert independent_pairs(n, 1, torch.tensor([0.5, 0.95]), 1) == pytest.approx(
+        expected, rel=1e-4
+    )
     # that of the slowest code which is asked for, and of pairs further apart
     fast = independent_pairs(n, 1, torch.tensor([0.5, 0.95]), 2)
     assert fast == pytest.approx(n / 3, rel=1e-4)

@@ -55,7 +55,10 @@ def test_a_network_that_is_given_starts_from_its_own_weights_and_then_from_other
 
 
 def test_soap_is_not_tried_with_wide_layers():
-    narrow, wide = starts(network=MLP(8, 2, hidden=(16,))), starts(network=MLP(8, 2, hidden=(1500,)))
+    narrow, wide = (
+        starts(network=MLP(8, 2, hidden=(16,))),
+        starts(network=MLP(8, 2, hidden=(1500,))),
+    )
     assert "soap" in {recipe.training.optimizer for recipe in recipes(narrow)}
     assert "soap" not in {recipe.training.optimizer for recipe in recipes(wide)}
     asked = {recipe.training.optimizer for recipe in recipes(wide, optimizer="soap")}
