@@ -137,7 +137,15 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self.folder = folder
         self.tensorboard = tensorboard
 
-    def fit(self, X: Any, X_pos: Any = None, *, lag: Any = None, groups: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        X_pos: Any = None,
+        *,
+        lag: Any = None,
+        groups: Any = None,
+        labels: Any = None,
+    ) -> Self:
         """Train on pairs, an eighth of which is held out and decides: between settings, and when to stop.
 
         Args:
@@ -151,11 +159,14 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
                 (low, high) for a random one each time, or "auto". With a window, between their
                 nearest rows.
             groups: for each row, which sequence it is of; pairs never cross the end of one.
+            labels: for each row, what is known of it: positives are rows of the same class (whole
+                numbers, text) or near each other in continuous labels (numbers with a fraction), one
+                column or several. Together with `lag`, half of the positives are drawn by time.
         """
         seed = _seed(self.random_state)
         for name in ("selection_", "precision_"):
             self.__dict__.pop(name, None)  # of an earlier fit
-        sample, self.lag_ = inputs.pairs_of(self, X, X_pos, lag, groups, reset=True)
+        sample, self.lag_ = inputs.pairs_of(self, X, X_pos, lag, groups, labels, reset=True)
         sample, view, self.choices_ = choose_view(
             sample, self._shape, self.lag_, self.window, seed=seed
         )
@@ -226,14 +237,30 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return parts if isinstance(X, (list, tuple)) else np.stack(parts)
 
     def fit_transform(
-        self, X: Any, X_pos: Any = None, *, y: Any = None, lag: Any = None, groups: Any = None
+        self,
+        X: Any,
+        X_pos: Any = None,
+        *,
+        y: Any = None,
+        lag: Any = None,
+        groups: Any = None,
+        labels: Any = None,
     ) -> Array:
         """Fit, and return the codes of X; y is ignored."""
-        codes: Array = self.fit(X, X_pos, lag=lag, groups=groups).transform(X, groups=groups)
+        codes: Array = self.fit(X, X_pos, lag=lag, groups=groups, labels=labels).transform(
+            X, groups=groups
+        )
         return codes
 
     def score(
-        self, X: Any, X_pos: Any = None, *, y: Any = None, lag: Any = None, groups: Any = None
+        self,
+        X: Any,
+        X_pos: Any = None,
+        *,
+        y: Any = None,
+        lag: Any = None,
+        groups: Any = None,
+        labels: Any = None,
     ) -> float:
         """How much likelier the true positive is than by chance, in bits; higher is better.
 
@@ -242,7 +269,7 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         their number. Arguments are as in `fit`; the lag is that of `fit` by default; y is ignored.
         """
         check_is_fitted(self, "model_")
-        sample, _ = inputs.pairs_of(self, X, X_pos, lag, groups, reset=False)
+        sample, _ = inputs.pairs_of(self, X, X_pos, lag, groups, labels, reset=False)
         sample = self._view.of(sample)
         pairs = sample(SCORED, generator=as_generator(0, self.device))
         bits = float(self._fit.log_likelihood(pairs).mean()) / math.log(2)
@@ -257,6 +284,7 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         *,
         lag: Any = None,
         groups: Any = None,
+        labels: Any = None,
         restarts: int = 2,
         Z: Any = None,
     ) -> Diagnosis:
@@ -267,12 +295,12 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         `identica.diagnosis.page.write_diagnosis_page`.
 
         Args:
-            X, X_pos, lag, groups: the pairs of `fit`, or as many others.
+            X, X_pos, lag, groups, labels: the pairs of `fit`, or as many others.
             restarts: number of models in all, with this one.
             Z: the true factors of X, N×d, where they are known.
         """
         check_is_fitted(self, "model_")
-        sample, _ = inputs.pairs_of(self, X, X_pos, lag, groups, reset=False)
+        sample, _ = inputs.pairs_of(self, X, X_pos, lag, groups, labels, reset=False)
         sample = self._view.of(sample)
         labelled = None
         if Z is not None:

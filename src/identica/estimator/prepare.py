@@ -131,7 +131,8 @@ def _in_memory(sample: ArrayPairs, enter: nn.Module) -> ArrayPairs:
         both = (every(partial(sample.rows, "X", data), rows) for data in (x, x_pos))
         return ArrayPairs(*both)
     within = replace(sample.within, order=None)
-    return ArrayPairs(every(sample.observed, rows), within=within)
+    ready = every(sample.observed, rows)
+    return replace(sample, x=ready, within=within, window=1, counts=False)
 
 
 # --- windows and lags -----------------------------------------------------------------------------
@@ -159,9 +160,11 @@ class View(NamedTuple):
             return sample
         if sample.within is None:
             raise InputError("window needs rows in order of time, so X_pos must not be given")
-        within = sample.within.apart(self.window - 1)
+        within, labels = sample.within.apart(self.window - 1), sample.labels
         check_pairs(within, self.lag)
-        return replace(sample, window=self.window, within=within)
+        if labels is not None:
+            labels = replace(labels, apart=self.window)
+        return replace(sample, window=self.window, within=within, labels=labels)
 
 
 def choose_view(
