@@ -235,10 +235,10 @@ def fit(
 ) -> Fit:
     """Train an encoder on pairs, so that the codes in `space` follow `conditional` in pairs.
 
-    Each recipe is tried for some steps, and the two best ones from another start. By held-out evidence, the
-    best run of each of these goes on, until there is no more evidence to be had; the second one only if it
-    is near. The best weights of all are kept. The scale of the conditional is learnt: of a family only the
-    form matters.
+    Each recipe is tried for some steps, and the two best ones from another start. By held-out evidence, three
+    recipes go on for as many, then two, until there is no more evidence to be had; the second of these
+    only if it is near. The best weights of all are kept. The scale of the conditional is learnt: of a
+    family only the form matters.
 
     Args:
         start: makes a network before training, for a recipe and a seed.
@@ -276,16 +276,16 @@ def fit(
         label = None if progress is None else f"{progress}, start {runs.index(run) + 1}"
         run.go(until, patience=patience, progress=label, tensorboard=tensorboard)
 
-    def leading() -> list[Run]:
-        """The best run of each of the two best recipes."""
+    def leading(number: int = 2) -> list[Run]:
+        """The best run of each of the best recipes."""
         best = {run.recipe: run for run in sorted(runs, key=lambda run: run.bits)}
-        return list(best.values())[:-3:-1]
+        return sorted(best.values(), key=lambda run: -run.bits)[:number]
 
     for recipe in recipes:
         go(begin(recipe, seed), RUNG)
     for run in leading():
         go(begin(run.recipe, seed + 1), RUNG)
-    for run in leading():
+    for run in leading(3):
         go(run, 2 * RUNG)
     if easy is not None and leading()[0].bits > SATURATED * math.log2(len(runs[0].held.x)):
         go(last := begin(easy, seed), None, patience=None)
