@@ -80,7 +80,7 @@ def _take_out(value: Any, tensors: dict[str, Tensor]) -> Any:
         # the order of its axes in memory comes along: products of transposed matrices round otherwise
         order = sorted(range(value.ndim), key=value.stride, reverse=True)
         name = f"t{len(tensors)}"
-        tensors[name] = value.detach().permute(order).contiguous().clone()
+        tensors[name] = value.detach().permute(order).clone(memory_format=torch.contiguous_format)
         return {"tensor": [name, order]}
     if isinstance(value, dict):
         # optimiser states have whole numbers as keys, which JSON would turn into strings

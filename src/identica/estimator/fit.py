@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from identica._random import Device, as_generator
@@ -20,7 +19,7 @@ from identica._validate import as_matrix, count
 from identica.encoders import ContrastiveModel
 from identica.errors import InputError, TrustWarning
 from identica.estimator.networks import Encoder
-from identica.estimator.pairs import ArrayPairs, Batch, PairSampler, rows_of
+from identica.estimator.pairs import ArrayPairs, Batch, PairSampler
 from identica.families import Family
 from identica.heads import make_head
 from identica.losses import InfoNCE
@@ -216,6 +215,7 @@ class Run:
             "seed": self.seed,
             "steps": int(self.history[-1]["step"]),
             "bits": self.bits,
+            "possible_bits": math.log2(len(self.held.x)),
         }
 
 
@@ -375,10 +375,16 @@ def _codes(fit: Fit, pairs: Batch, seen: Batch) -> Codes:
     )
 
 
-def some_labelled(x: NDArray[Any], z: Any) -> Labelled:
-    """Some observations x (N×…) with their true factors z (N×d), in a random order."""
+def some_labelled(pairs: ArrayPairs, z: Any) -> Labelled:
+    """Some of the observations that make pairs, as these have them, with their true factors z (a row for
+    each row of X), in a random order."""
     factors = as_matrix("Z", z, rows=4)
-    if len(factors) != len(x):
-        raise InputError(f"Z must have a row for each of {len(x)} rows of X, got {len(factors)}")
-    rows = np.random.default_rng(0).permutation(len(x))[:JUDGED]
-    return Labelled(torch.from_numpy(factors[rows]), rows_of("X", x, rows))
+    total = len(pairs.x)
+    if len(factors) != total:
+        raise InputError(f"Z must have a row for each of {total} rows of X, got {len(factors)}")
+    some = np.random.default_rng(0).permutation(total)[:JUDGED]
+    if pairs.within is None:
+        rows, x = some, pairs.rows("X", pairs.x, some)
+    else:
+        rows, x = pairs.within.rows(some), pairs.observed(some)
+    return Labelled(torch.from_numpy(factors[rows]), x)

@@ -22,6 +22,7 @@ from identica.estimator.sequences import Indices, Sequences
 Array = NDArray[Any]
 
 AT_ONCE = 1 << 22  # bytes that are hashed at once
+LOOKED_AT = 8192  # rows by which counts are told
 SHUFFLED = 1 << 16  # pairs up to which a batch is drawn without replacement
 
 
@@ -200,15 +201,16 @@ def _blocks(pairs: int, parts: int, blocks: int) -> NDArray[np.bool_]:
 
 
 def are_counts(data: Array) -> bool:
-    """Whether a sample of rows N×d holds counts: whole numbers from 0 to 255, more than 0 and 1.
+    """Whether rows N×d hold counts, by some of them: whole numbers from 0 to 255, more than 0 and 1.
 
     >>> are_counts(np.array([[0, 3], [1, 2]])), are_counts(np.array([[0, -3]]))
     (True, False)
     """
     if data.ndim != 2 or data.dtype.kind not in "uif":
         return False
-    top = data.max()
-    return bool(data.min() >= 0 and 1 < top < 256 and (data == np.round(data)).all())
+    some = _read(data, np.arange(0, len(data), max(1, len(data) // LOOKED_AT)))
+    found = some.min() >= 0 and 1 < some.max() < 256 and (some == np.round(some)).all()
+    return bool(found and (isinstance(data, np.memmap) or data.min() >= 0))
 
 
 def rows_of(name: str, data: Array, index: Indices) -> Tensor:
@@ -221,10 +223,25 @@ def rows_of(name: str, data: Array, index: Indices) -> Tensor:
         return torch.from_numpy(rows.astype(np.uint8))
     if rows.dtype not in (np.float32, np.float64):
         rows = rows.astype(np.float32 if rows.ndim > 2 else np.float64)
-    tensor = torch.from_numpy(rows)
-    if not torch.isfinite(tensor).all():
-        raise InputError(f"{name} must be finite, but some rows hold NaN or infinity")
-    return tensor
+    finite(name, rows, index)
+    return torch.from_numpy(rows)
+
+
+def finite(name: str, data: Array, index: Indices | None = None) -> None:
+    """Raise if an entry is NaN or infinite, and say in which row; `index` has the numbers of rows."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(data.sum()):  # much faster than entry by entry, and rarely wrong
+            return
+    good = np.isfinite(data.reshape(len(data), -1))
+    if good.all():
+        return
+    row, column = np.argwhere(~good)[0]
+    number = row if index is None else index[row]
+    where = f"row {number}" + (f", column {column}" if data.ndim == 2 else "")
+    raise InputError(
+        f"{name} must be finite, but {(~good).any(1).sum()} rows hold NaN or infinity, such as "
+        f"{where} (from 0)"
+    )
 
 
 def _read(data: Array, index: Indices) -> Array:
