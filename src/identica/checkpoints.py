@@ -70,7 +70,9 @@ def checksum(tensors: Mapping[str, Tensor], tree: str | None = None) -> str:
     found = hashlib.sha256((tree or "").encode())
     for name, tensor in sorted(tensors.items()):
         found.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        found.update(tensor.cpu().contiguous().flatten().view(torch.uint8).numpy().data)
+        # a copy, as a tensor of one entry may have any stride
+        flat = tensor.cpu().flatten().clone(memory_format=torch.contiguous_format)
+        found.update(flat.view(torch.uint8).numpy().data)
     return found.hexdigest()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from torch import Tensor
 from identica._random import as_generator
 from identica._validate import InputTypeError, as_array
 from identica.errors import InputError
+from identica.estimator.labels import as_labels
 from identica.estimator.pairs import ArrayPairs, Batch, PairSampler, finite
 from identica.estimator.sequences import check_pairs, sequences
 
@@ -51,7 +53,14 @@ def checked(sampler: Callable[..., Any]) -> PairSampler:
 
 
 def pairs_of(
-    ica: ContrastiveICA, X: Any, X_pos: Any, lag: Any, groups: Any, *, reset: bool
+    ica: ContrastiveICA,
+    X: Any,
+    X_pos: Any,
+    lag: Any,
+    groups: Any,
+    labels: Any = None,
+    *,
+    reset: bool,
 ) -> tuple[PairSampler, Any]:
     """A sampler of the pairs that the arguments of `fit` stand for, and their lag.
 
@@ -59,8 +68,10 @@ def pairs_of(
         ica: the estimator, which takes note of the observations (`reset`) or has done so in `fit`.
     """
     if callable(X):
-        if X_pos is not None or lag is not None or groups is not None:
-            raise InputError("X draws pairs by itself: X_pos, lag and groups must not be given")
+        if any(given is not None for given in (X_pos, lag, groups, labels)):
+            raise InputError(
+                "X draws pairs by itself: X_pos, lag, groups and labels must not be given"
+            )
         sample = checked(X)
         if reset:
             x = sample(2, generator=as_generator(0, ica.device)).x
@@ -68,7 +79,9 @@ def pairs_of(
             ica.__dict__.pop("feature_names_in_", None)
         return sample, None
     if X_pos is None:
-        X, groups, _ = joined(ica, X, groups, reset=reset)
+        X, groups, lengths = joined(ica, X, groups, reset=reset)
+        if lengths is not None and isinstance(labels, (list, tuple)):
+            labels = np.concatenate([np.asarray(part) for part in labels])
     data = observations(ica, "X", X, reset=reset)
     if X_pos is not None and _is_vector(X_pos):
         warnings.warn(
@@ -78,13 +91,22 @@ def pairs_of(
         )
         X_pos = None
     if X_pos is None:
+        both = lag is not None
         if lag is None or (_auto(lag) and not reset):
             lag = 1 if reset or ica.lag_ is None else ica.lag_
         within = sequences(len(data), 1 if _auto(lag) else lag, groups)
         check_pairs(within, lag)
-        return ArrayPairs(data, within=within), lag
-    if lag is not None or groups is not None:
-        raise InputError("X_pos says what is paired: lag and groups must not be given with it")
+        if labels is None:
+            return ArrayPairs(data, within=within), lag
+        known = as_labels(labels, len(data))
+        if within.order is not None:
+            places = known.places[within.order]
+            known = replace(known, classes=known.classes[within.order], places=places)
+        return ArrayPairs(data, within=within, labels=known, both=both), lag
+    if lag is not None or groups is not None or labels is not None:
+        raise InputError(
+            "X_pos says what is paired: lag, groups and labels must not be given with it"
+        )
     other = observations(ica, "X_pos", X_pos, reset=False)
     if other.shape != data.shape:
         raise InputError(f"X_pos must have the shape of X, {data.shape}, got {other.shape}")

@@ -6,7 +6,8 @@ import hashlib
 import mmap
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -15,6 +16,7 @@ from torch import Tensor
 
 from identica._random import Device
 from identica.errors import InputError
+from identica.estimator.labels import Labels, Partners
 from identica.estimator.ranges import Ranges, ends_of_stretches, whole
 from identica.estimator.sequences import Indices, Sequences
 
@@ -61,6 +63,8 @@ class ArrayPairs:
         window: each observation is the mean of so many neighbours in time, cut at the ends of its
             sequence. The pairs of `within` are that much further apart, so that two windows never overlap.
         counts: observations are counts, and their square roots are taken: noise is then alike for all.
+        labels: positives are drawn by these; None for by time alone. Pairs are then as many as rows.
+        both: with labels, half of the positives are drawn by time all the same.
         numbers: the pairs that are drawn from, among all; None for every one.
 
     >>> pairs = ArrayPairs(np.arange(6.0)[:, None], within=sequences(6, lag=2))
@@ -74,33 +78,63 @@ class ArrayPairs:
     within: Sequences | None = None
     window: int = 1
     counts: bool = False
+    labels: Labels | None = None
+    both: bool = False
     numbers: Ranges | None = None
 
     @property
     def total(self) -> int:
         """Number of pairs, of every part."""
-        return len(self.x) if self.within is None else self.within.pairs
+        by_row = self.within is None or (self.labels is not None and not self.both)
+        return len(self.x) if by_row else cast(Sequences, self.within).pairs
 
     def __len__(self) -> int:
         return self.total if self.numbers is None else len(self.numbers)
 
     def __call__(self, size: int, *, generator: torch.Generator) -> Batch:
         """At most `size` pairs drawn at random."""
-        n, device = len(self), generator.device
+        n, device = len(self._drawn), generator.device
         if n <= SHUFFLED:
             drawn = torch.randperm(n, generator=generator, device=device)[:size]
         else:
             drawn = torch.randint(n, (size,), generator=generator, device=device)
         chosen = drawn.cpu().numpy()
-        if self.numbers is not None:
-            chosen = self.numbers.at(chosen)
+        among = self._drawn
+        chosen = among.at(chosen) if isinstance(among, Ranges) else among[chosen]
         if self.within is None:
             other = self.x if self.x_pos is None else self.x_pos
             return Batch(self.rows("X", self.x, chosen), self.rows("X_pos", other, chosen))
-        low, high = self.within.low, self.within.high + 1
-        steps = torch.randint(low, high, chosen.shape, generator=generator, device=device)
-        first, second = self.within.at(chosen, steps.cpu().numpy())
+        first, second = chosen, chosen
+        if self.labels is None or self.both:
+            low, high = self.within.low, self.within.high + 1
+            steps = torch.randint(low, high, chosen.shape, generator=generator, device=device)
+            first, second = self.within.at(chosen, steps.cpu().numpy())
+        if self.labels is not None:
+            chance = torch.rand(2, len(first), generator=generator, device=device).double()
+            by_label, which = chance.cpu().numpy()
+            partners = self._partners(first, by_label)
+            by_time = (which < 0.5) | (partners == first)  # a class of one has no partner
+            second = np.where(by_time, second, partners) if self.both else partners
         return Batch(self.observed(first), self.observed(second))
+
+    @property
+    def _part(self) -> Ranges:
+        return whole(self.total) if self.numbers is None else self.numbers
+
+    @cached_property
+    def _drawn(self) -> Indices | Ranges:
+        """The numbers of pairs that are drawn from."""
+        by_label = self.labels is not None and not self.both
+        return self._partners.paired() if by_label else self._part
+
+    @cached_property
+    def _partners(self) -> Partners:
+        assert self.labels is not None
+        assert self.within is not None
+        among = self._part.at(np.arange(len(self._part)))
+        if self.both:  # numbers of pairs are not those of rows
+            among = np.unique(self.within.at(among, np.full(len(among), self.within.low))[0])
+        return Partners(self.labels, among)
 
     def observed(self, positions: Indices) -> Tensor:
         """The observations at some positions of the sequences (`Sequences`), as a tensor."""
@@ -130,7 +164,7 @@ class ArrayPairs:
         them are left out of both, unless that leaves less than half of them. Of pairs that were given row
         by row, they are every `parts`-th, or the ends of a thousand stretches.
         """
-        mine = whole(self.total) if self.numbers is None else self.numbers
+        mine = self._part
         if self.within is None:
             held = mine.places(ends_of_stretches(len(mine), parts, STRETCHES))
             return replace(self, numbers=mine.without(held)), replace(self, numbers=held)
@@ -145,10 +179,12 @@ class ArrayPairs:
 
     def fingerprint(self) -> str:
         """A hash of everything that pairs are drawn from, read some rows at a time."""
-        found = hashlib.sha256(f"{self.window} {self.counts}".encode())
+        found = hashlib.sha256(f"{self.window} {self.counts} {self.both}".encode())
         arrays = [self.x, self.x_pos]
         if self.numbers is not None:
             arrays += [self.numbers.first, self.numbers.end]
+        if self.labels is not None:
+            arrays += [self.labels.classes, self.labels.places]
         if self.within is not None:
             found.update(f"{self.within.low} to {self.within.high}".encode())
             arrays += [self.within.ends, self.within.order]

@@ -130,7 +130,8 @@ def _in_memory(sample: ArrayPairs, enter: nn.Module) -> ArrayPairs:
         both = (every(partial(sample.rows, "X", data), rows) for data in (x, x_pos))
         return ArrayPairs(*both)
     within = replace(sample.within, order=None)
-    return ArrayPairs(every(sample.observed, rows), within=within)
+    ready = every(sample.observed, rows)
+    return replace(sample, x=ready, within=within, window=1, counts=False)
 
 
 # --- windows and lags -----------------------------------------------------------------------------
@@ -158,13 +159,15 @@ class View(NamedTuple):
             return sample
         if sample.within is None:
             raise InputError("window needs rows in order of time, so X_pos must not be given")
-        within = sample.within.apart(self.window - 1)
+        within, labels = sample.within.apart(self.window - 1), sample.labels
         if within.pairs < 2:
             raise InputError(
                 f"window must leave at least 2 pairs of rows {within.low} apart within a sequence, got "
                 f"{self.window} for sequences of up to {int(np.diff(within.ends, prepend=0).max())} rows"
             )
-        return replace(sample, window=self.window, within=within)
+        if labels is not None:
+            labels = replace(labels, apart=self.window)
+        return replace(sample, window=self.window, within=within, labels=labels)
 
 
 def choose_view(
