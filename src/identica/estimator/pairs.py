@@ -17,12 +17,14 @@ from torch import Tensor
 from identica._random import Device
 from identica.errors import InputError
 from identica.estimator.labels import Labels, Partners
+from identica.estimator.ranges import Ranges, ends_of_stretches, whole
 from identica.estimator.sequences import Indices, Sequences
 
 Array = NDArray[Any]
 
 AT_ONCE = 1 << 22  # bytes that are hashed at once
 LOOKED_AT = 8192  # rows by which counts are told
+STRETCHES = 1000  # of pairs given row by row, at whose ends some are held out
 SHUFFLED = 1 << 16  # pairs up to which a batch is drawn without replacement
 
 
@@ -78,7 +80,7 @@ class ArrayPairs:
     counts: bool = False
     labels: Labels | None = None
     both: bool = False
-    numbers: Indices | None = None
+    numbers: Ranges | None = None
 
     @property
     def total(self) -> int:
@@ -97,7 +99,9 @@ class ArrayPairs:
         else:
             drawn = torch.randint(n, (size,), generator=generator, device=device)
         chosen = drawn.cpu().numpy()
-        if isinstance(self._drawn, np.ndarray):
+        if isinstance(self._drawn, Ranges):
+            chosen = self._drawn.at(chosen)
+        elif isinstance(self._drawn, np.ndarray):
             chosen = self._drawn[chosen]
         if self.within is None:
             other = self.x if self.x_pos is None else self.x_pos
@@ -116,7 +120,7 @@ class ArrayPairs:
         return Batch(self.observed(first), self.observed(second))
 
     @cached_property
-    def _drawn(self) -> Indices | range:
+    def _drawn(self) -> Indices | Ranges | range:
         """The numbers of pairs that are drawn from."""
         if self.labels is not None and not self.both:
             return self._partners.paired()
@@ -126,7 +130,8 @@ class ArrayPairs:
     def _partners(self) -> Partners:
         assert self.labels is not None
         assert self.within is not None
-        among = np.arange(self.total) if self.numbers is None else self.numbers
+        among = np.arange(len(self))
+        among = among if self.numbers is None else self.numbers.at(among)
         if self.both:  # numbers of pairs are not those of rows
             among = np.unique(self.within.at(among, np.full(len(among), self.within.low))[0])
         return Partners(self.labels, among)
@@ -157,29 +162,29 @@ class ArrayPairs:
 
         In sequences they are held out in up to `blocks` blocks of time, and pairs that share a row with
         them are left out of both, unless that leaves less than half of them. Of pairs that were given row
-        by row, they are every `parts`-th.
+        by row, they are every `parts`-th, or the ends of a thousand stretches.
         """
-        mine = np.arange(self.total) if self.numbers is None else self.numbers
+        mine = whole(self.total) if self.numbers is None else self.numbers
         if self.within is None:
-            held = np.arange(len(mine)) % parts == parts - 1
-            return replace(self, numbers=mine[~held]), replace(self, numbers=mine[held])
+            held = mine.places(ends_of_stretches(len(mine), parts, STRETCHES))
+            return replace(self, numbers=mine.without(held)), replace(self, numbers=held)
         # as far as the rows of a pair and their windows reach; rows are no nearer than numbers of pairs
         far = self.within.high + self.window
         for some in (blocks, 1):
-            held = _blocks(len(mine), parts, some)
-            found = mine[held]
-            next_held = np.minimum(np.searchsorted(found, mine - far), len(found) - 1)
-            kept = np.abs(found[next_held] - mine) > far
-            if 2 * kept.sum() >= len(mine):
-                return replace(self, numbers=mine[kept]), replace(self, numbers=found)
-        return replace(self, numbers=mine[~held]), replace(self, numbers=found)
+            held = mine.places(ends_of_stretches(len(mine), parts, some))
+            kept = mine.without(held.wider(far))
+            if 2 * len(kept) >= len(mine):
+                return replace(self, numbers=kept), replace(self, numbers=held)
+        return replace(self, numbers=mine.without(held)), replace(self, numbers=held)
 
     def fingerprint(self) -> str:
         """A hash of everything that pairs are drawn from, read some rows at a time."""
         found = hashlib.sha256(f"{self.window} {self.counts} {self.both}".encode())
-        arrays = [self.x, self.x_pos, self.numbers]
+        arrays = [self.x, self.x_pos]
         if self.labels is not None:
             arrays += [self.labels.classes, self.labels.places]
+        if self.numbers is not None:
+            arrays += [self.numbers.first, self.numbers.end]
         if self.within is not None:
             found.update(f"{self.within.low} to {self.within.high}".encode())
             arrays += [self.within.ends, self.within.order]
@@ -192,12 +197,6 @@ class ArrayPairs:
                 index = np.arange(start, min(start + rows, len(array)))
                 found.update(np.ascontiguousarray(_read(array, index)).data)
         return found.hexdigest()
-
-
-def _blocks(pairs: int, parts: int, blocks: int) -> NDArray[np.bool_]:
-    """Which of some pairs in a row are held out: one in `parts`, at the ends of so many stretches."""
-    stretch = max(parts, pairs // blocks)
-    return np.arange(pairs) % stretch >= stretch - max(1, stretch // parts)
 
 
 def are_counts(data: Array) -> bool:
