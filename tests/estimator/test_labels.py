@@ -127,7 +127,7 @@ def test_codes_by_label_hold_the_label():
     place = rng.uniform(size=1500)
     nuisance = rng.normal(size=(1500, 3))
     x = np.c_[np.sin(3 * place), np.cos(3 * place), nuisance] @ rng.normal(size=(5, 5))
-    ica = ContrastiveICA(1, steps=150, batch=256).fit(x, labels=place)
+    ica = ContrastiveICA(1, steps=300, batch=256).fit(x, labels=place)
     assert linear_r2(place[:, None], ica.transform(x)) > 0.95
 
 
