@@ -93,45 +93,51 @@ class ArrayPairs:
 
     def __call__(self, size: int, *, generator: torch.Generator) -> Batch:
         """At most `size` pairs drawn at random."""
-        n, device = len(self._drawn), generator.device
-        if n <= SHUFFLED:
-            drawn = torch.randperm(n, generator=generator, device=device)[:size]
+        first, second = self._draw(size, generator)
+        if self.within is not None:
+            return Batch(self.observed(first), self.observed(second))
+        other = self.x if self.x_pos is None else self.x_pos
+        return Batch(self.rows("X", self.x, first), self.rows("X_pos", other, second))
+
+    def times(self, size: int, *, generator: torch.Generator) -> tuple[Indices, Indices] | None:
+        """When the members of the pairs that a call draws were observed; None if nobody knows."""
+        return None if self.within is None else self._draw(size, generator)
+
+    def _draw(self, size: int, generator: torch.Generator) -> tuple[Indices, Indices]:
+        """Rows of pairs, or their positions in sequences."""
+        among, device = self._drawn, generator.device
+        if (n := len(among)) <= SHUFFLED:
+            drawn = torch.randperm(n, generator=generator, device=device)[:size].cpu().numpy()
         else:
-            drawn = torch.randint(n, (size,), generator=generator, device=device)
-        chosen = drawn.cpu().numpy()
-        if isinstance(self._drawn, Ranges):
-            chosen = self._drawn.at(chosen)
-        elif isinstance(self._drawn, np.ndarray):
-            chosen = self._drawn[chosen]
-        if self.within is None:
-            other = self.x if self.x_pos is None else self.x_pos
-            return Batch(self.rows("X", self.x, chosen), self.rows("X_pos", other, chosen))
-        first, second = chosen, chosen
-        if self.labels is None or self.both:
+            drawn = torch.randint(n, (size,), generator=generator, device=device).cpu().numpy()
+        first = second = among.at(drawn) if isinstance(among, Ranges) else among[drawn]
+        if self.within is not None and (self.labels is None or self.both):
             low, high = self.within.low, self.within.high + 1
-            steps = torch.randint(low, high, chosen.shape, generator=generator, device=device)
-            first, second = self.within.at(chosen, steps.cpu().numpy())
+            steps = torch.randint(low, high, first.shape, generator=generator, device=device)
+            first, second = self.within.at(first, steps.cpu().numpy())
         if self.labels is not None:
             chance = torch.rand(2, len(first), generator=generator, device=device).double()
             by_label, which = chance.cpu().numpy()
             partners = self._partners(first, by_label)
             by_time = (which < 0.5) | (partners == first)  # a class of one has no partner
             second = np.where(by_time, second, partners) if self.both else partners
-        return Batch(self.observed(first), self.observed(second))
+        return first, second
+
+    @property
+    def _part(self) -> Ranges:
+        return whole(self.total) if self.numbers is None else self.numbers
 
     @cached_property
-    def _drawn(self) -> Indices | Ranges | range:
+    def _drawn(self) -> Indices | Ranges:
         """The numbers of pairs that are drawn from."""
-        if self.labels is not None and not self.both:
-            return self._partners.paired()
-        return range(self.total) if self.numbers is None else self.numbers
+        by_label = self.labels is not None and not self.both
+        return self._partners.paired() if by_label else self._part
 
     @cached_property
     def _partners(self) -> Partners:
         assert self.labels is not None
         assert self.within is not None
-        among = np.arange(len(self))
-        among = among if self.numbers is None else self.numbers.at(among)
+        among = self._part.at(np.arange(len(self._part)))
         if self.both:  # numbers of pairs are not those of rows
             among = np.unique(self.within.at(among, np.full(len(among), self.within.low))[0])
         return Partners(self.labels, among)
@@ -164,7 +170,7 @@ class ArrayPairs:
         them are left out of both, unless that leaves less than half of them. Of pairs that were given row
         by row, they are every `parts`-th, or the ends of a thousand stretches.
         """
-        mine = whole(self.total) if self.numbers is None else self.numbers
+        mine = self._part
         if self.within is None:
             held = mine.places(ends_of_stretches(len(mine), parts, STRETCHES))
             return replace(self, numbers=mine.without(held)), replace(self, numbers=held)
@@ -181,10 +187,10 @@ class ArrayPairs:
         """A hash of everything that pairs are drawn from, read some rows at a time."""
         found = hashlib.sha256(f"{self.window} {self.counts} {self.both}".encode())
         arrays = [self.x, self.x_pos]
-        if self.labels is not None:
-            arrays += [self.labels.classes, self.labels.places]
         if self.numbers is not None:
             arrays += [self.numbers.first, self.numbers.end]
+        if self.labels is not None:
+            arrays += [self.labels.classes, self.labels.places]
         if self.within is not None:
             found.update(f"{self.within.low} to {self.within.high}".encode())
             arrays += [self.within.ends, self.within.order]
