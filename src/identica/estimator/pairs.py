@@ -93,29 +93,35 @@ class ArrayPairs:
 
     def __call__(self, size: int, *, generator: torch.Generator) -> Batch:
         """At most `size` pairs drawn at random."""
-        n, device = len(self._drawn), generator.device
-        if n <= SHUFFLED:
-            drawn = torch.randperm(n, generator=generator, device=device)[:size]
+        first, second = self._draw(size, generator)
+        if self.within is not None:
+            return Batch(self.observed(first), self.observed(second))
+        other = self.x if self.x_pos is None else self.x_pos
+        return Batch(self.rows("X", self.x, first), self.rows("X_pos", other, second))
+
+    def times(self, size: int, *, generator: torch.Generator) -> tuple[Indices, Indices] | None:
+        """When the members of the pairs that a call draws were observed; None if nobody knows."""
+        return None if self.within is None else self._draw(size, generator)
+
+    def _draw(self, size: int, generator: torch.Generator) -> tuple[Indices, Indices]:
+        """Rows of pairs, or their positions in sequences."""
+        among, device = self._drawn, generator.device
+        if (n := len(among)) <= SHUFFLED:
+            drawn = torch.randperm(n, generator=generator, device=device)[:size].cpu().numpy()
         else:
-            drawn = torch.randint(n, (size,), generator=generator, device=device)
-        chosen = drawn.cpu().numpy()
-        among = self._drawn
-        chosen = among.at(chosen) if isinstance(among, Ranges) else among[chosen]
-        if self.within is None:
-            other = self.x if self.x_pos is None else self.x_pos
-            return Batch(self.rows("X", self.x, chosen), self.rows("X_pos", other, chosen))
-        first, second = chosen, chosen
-        if self.labels is None or self.both:
+            drawn = torch.randint(n, (size,), generator=generator, device=device).cpu().numpy()
+        first = second = among.at(drawn) if isinstance(among, Ranges) else among[drawn]
+        if self.within is not None and (self.labels is None or self.both):
             low, high = self.within.low, self.within.high + 1
-            steps = torch.randint(low, high, chosen.shape, generator=generator, device=device)
-            first, second = self.within.at(chosen, steps.cpu().numpy())
+            steps = torch.randint(low, high, first.shape, generator=generator, device=device)
+            first, second = self.within.at(first, steps.cpu().numpy())
         if self.labels is not None:
             chance = torch.rand(2, len(first), generator=generator, device=device).double()
             by_label, which = chance.cpu().numpy()
             partners = self._partners(first, by_label)
             by_time = (which < 0.5) | (partners == first)  # a class of one has no partner
             second = np.where(by_time, second, partners) if self.both else partners
-        return Batch(self.observed(first), self.observed(second))
+        return first, second
 
     @property
     def _part(self) -> Ranges:
