@@ -17,3 +17,7 @@ class NonFiniteLossError(ArithmeticError):
 
 class LostProcessError(RuntimeError):
     """Another process of the group died or cannot be reached."""
+
+
+class TrustWarning(UserWarning):
+    """A fit was done, but what it found cannot be trusted."""

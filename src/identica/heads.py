@@ -48,9 +48,11 @@ class SphereHead(Head):
         *,
         learnable: bool = False,
         soften: int | None = None,
+        lr: float | None = None,
     ) -> None:
         super().__init__()
         instance("space", space, Sphere, "a Sphere")
+        self.lr = None if lr is None else positive("lr", lr)
         self.learnable = flag("learnable", learnable)
         log = torch.tensor(math.log(space.radius))
         self.log_radius = nn.Parameter(log, requires_grad=learnable)

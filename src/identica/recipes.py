@@ -35,6 +35,7 @@ class Recipe:
         self_negative: each anchor counts among its own negatives, as published. Off the sphere that
             fixes the scale of the solution; on it, it hardly matters.
         symmetric: both members of a pair are anchors: more is learnt from the same observations.
+        negatives_from: what the negatives are, the other "anchors" of a batch or the other "positives".
         negatives: negatives per anchor; all if None.
         effective_negatives: the number that the negatives are weighed as; their own if None.
         positives: more than one share a pool of observations (`GenerativeProcess.pool`).
@@ -42,9 +43,11 @@ class Recipe:
         tau_start: temperature at the start, from where it moves to `tau` in the first 70 % of the steps.
         soften: the sphere closes in on the codes in the first half of the steps (`SphereHead`).
         radius: where the learnt radius of a sphere starts; None keeps that of the space.
-        bound, bound_lr: where the learnt side of a box starts, and the learning rate of its logarithm; a
-            `bound` of None fixes the side where the model is the process.
+        bound, bound_lr: where the learnt side of a box starts, and the learning rate of its logarithm or
+            that of the radius; a `bound` of None fixes the side where the model is the process.
         alpha_start: where the α of L_AU starts, if it is above .99, which learns slowly by itself.
+        dropout: part of the inputs of an MLP that is dropped in training, so that it relies on no single one.
+        raw: the MLP reads the columns of the observations, not their predictable directions.
         walking: how a model of images is trained on walks, in place of `training`.
     """
 
@@ -52,6 +55,7 @@ class Recipe:
     network: tuple[int, ...] | str = (128, 128, 128)
     self_negative: bool = True
     symmetric: bool = False
+    negatives_from: str = "anchors"
     negatives: int | None = None
     effective_negatives: int | None = None
     positives: int = 1
@@ -63,6 +67,8 @@ class Recipe:
     bound: float | None = 1.0
     bound_lr: float | None = None
     alpha_start: float | None = None
+    dropout: float = 0.0
+    raw: bool = False
     walking: Walking | None = None
 
     def mlp(self, n_in: int, n_out: int, *, seed: int) -> MLP:
@@ -77,7 +83,8 @@ class Recipe:
         if isinstance(space, Sphere):
             start = space if self.radius is None else replace(space, radius=self.radius)
             soften = round(SOFT * self.training.steps) if self.soften else None
-            return SphereHead(start, learnable=self.radius is not None, soften=soften)
+            learnt, lr = self.radius is not None, self.bound_lr
+            return SphereHead(start, learnable=learnt, soften=soften, lr=lr)
         return make_head(space)
 
     def loss(
@@ -97,6 +104,7 @@ class Recipe:
             self.tau,
             self_negative=self.self_negative,
             negatives=self.negatives,
+            negatives_from=self.negatives_from,
             effective_negatives=self.effective_negatives,
             positive_in_denominator=self.positives == 1,
             symmetric=self.symmetric,
@@ -220,21 +228,47 @@ def for_process(marginal: Family, conditional: Family, space: Space, model: Fami
 
 # --- observations of an unknown process ------------------------------------------------------------
 
-
-def usual_training(shape: tuple[int, ...], space: Space) -> Training:
-    """How long and with what, for observations of a shape, by default."""
-    if len(shape) > 1:
-        return Training(steps=600, batch=32, lr=2e-3, warmup=20, decay=0.4)
-    return Training(steps=4000 if isinstance(space, Box) else 3000)
+FEW, MANY = 3000, 10_000  # pairs up to which networks are small, and from which they may be large
 
 
-def recipe(
-    space: Space, conditional: Family, training: Training, *, learn_precision: bool = False
-) -> Recipe:
-    """The recipe for pairs whose process is not known.
+def for_observations(
+    space: Space, conditional: Family, pairs: float, *, learn_precision: bool = False
+) -> list[Recipe]:
+    """Recipes for rows whose process and noise are not known; held-out pairs decide between them.
 
-    All start from unit precision, whatever the scale of the family.
+    Each has won on some kind of data: the first where there is no noise; dropout of inputs where there is,
+    be it of predictable directions or of the columns themselves; SOAP with many factors.
+
+    Args:
+        space, conditional: what the model assumes; it starts from unit precision, whatever the scale of
+            the family.
+        pairs: number of pairs.
+        learn_precision: whether each dimension has a precision of its own.
     """
+    small = (32, 32) if pairs < FEW else (64, 64)
+    large = (128, 128) if pairs >= MANY else (64, 64)
+    adam = Training(steps=3000, batch=512, lr=3e-3, optimizer="adamw", warmup=30, decay=0)
+    careful = replace(adam, lr=2e-3)
+    options = _options(space, conditional, learn_precision=learn_precision)
+    found = [
+        Recipe(adam, network=small, **options),
+        Recipe(careful, network=large, dropout=0.3, **options),
+        Recipe(replace(adam, lr=1e-2, optimizer="soap"), network=small, **options),
+        Recipe(careful, network=large, dropout=0.5, raw=True, **options),
+    ]
+    if pairs < FEW:  # a linear map may be all that they can tell
+        found.append(Recipe(replace(adam, lr=1e-2), network=(), **options))
+    return found
+
+
+def for_easy_pairs(space: Space, conditional: Family, *, learn_precision: bool = False) -> Recipe:
+    """The recipe for rows that say so much of their positives that any batch is too easy.
+
+    Each anchor is among its own negatives, and the others are weighed as very many, so that the loss goes
+    on resolving small distances. It is trained for its whole length: held-out evidence is near its
+    maximum long before the map is straight.
+    """
+    training = Training(steps=4000 if isinstance(space, Box) else 3000)
     if isinstance(conditional, Joint):
         return Recipe(training, learn_tau=True, bound=None)
     tau, p = conditional.precision, conditional.p
@@ -250,11 +284,53 @@ def recipe(
             learn_tau=not learn_precision,
         )
     weighed = {1.0: 20_000, 2.0: 6144} if isinstance(space, Box) else {1.0: 1_000_000}
-    # a small batch (of images) says too little of its neighbourhood to be weighed as a large one
-    effective = weighed.get(p or 0) if training.batch >= 512 else None
     # walls single out the axes: start where they are felt and grow slowly, at most e⁴-fold
     bound, bound_lr = {1.0: 1.0, 2.0: 2.0}.get(p or 0, 5.0), 8 / training.steps
-    return Recipe(training, effective_negatives=effective, tau=tau, bound=bound, bound_lr=bound_lr)
+    return Recipe(
+        training,
+        effective_negatives=weighed.get(p or 0),
+        tau=tau,
+        bound=bound,
+        bound_lr=bound_lr,
+    )
+
+
+def for_network(
+    space: Space, conditional: Family, *, wide: bool, learn_precision: bool = False
+) -> list[Recipe]:
+    """Recipes for a network that is given; held-out pairs decide between them.
+
+    Args:
+        wide: it has layers so wide that a step with SOAP takes many times as long as one with Adam.
+    """
+    adam = Training(steps=3000, batch=512, lr=2e-3, optimizer="adamw", warmup=30, decay=0)
+    options = _options(space, conditional, learn_precision=learn_precision)
+    found = [Recipe(adam, network="given", **options)]
+    if not wide:
+        found.append(Recipe(replace(adam, lr=1e-2, optimizer="soap"), network="given", **options))
+    return found
+
+
+def for_images(space: Space, conditional: Family, *, learn_precision: bool = False) -> list[Recipe]:
+    """Recipes for a convolutional network on images."""
+    training = Training(steps=600, batch=64, lr=1e-3, optimizer="adamw", warmup=20, decay=0)
+    options = _options(space, conditional, learn_precision=learn_precision)
+    return [Recipe(training, network="conv", **options)]
+
+
+def _options(space: Space, conditional: Family, *, learn_precision: bool) -> dict[str, Any]:
+    """How loss and head start.
+
+    The other positives of a batch are the negatives: their density is the one that matters. The size of
+    the codes is learnt. In a box it starts small, so that its walls and the whole are seen first; large
+    ones begin with details, and some end in bad solutions.
+    """
+    options: dict[str, Any] = {"self_negative": False, "negatives_from": "positives"}
+    if isinstance(conditional, Joint):
+        return options | {"learn_tau": True, "bound": None}
+    options |= {"tau": conditional.precision, "bound": 1.0, "bound_lr": 1e-2}
+    # with precisions of its own the codes could do with a corner of a large sphere
+    return options | {"radius": None if learn_precision else 3.0}
 
 
 # --- images -----------------------------------------------------------------------------------------

@@ -41,6 +41,11 @@ LOSSES = {
         {"self_negative": True, "effective_negatives": 500},
     ),
     "normal, few negatives": (Euclidean(3), Normal(1.0), {"negatives": 7}),
+    "normal, other positives": (
+        Euclidean(3),
+        Normal(1.0),
+        {"negatives_from": "positives", "symmetric": True},
+    ),
     "align and uniform": (Euclidean(3), Normal(1.0), None),
 }
 

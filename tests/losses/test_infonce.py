@@ -55,17 +55,22 @@ def similarity(family, a, b):
             return total
 
 
-def brute_force(h, h_pos, family, tau, self_negative, negatives, in_denominator, symmetric):
+def brute_force(
+    h, h_pos, family, tau, self_negative, negatives, in_denominator, symmetric, source="anchors"
+):
     """InfoNCE by loops over plain floats."""
     if symmetric:
-        args = (family, tau, self_negative, negatives, in_denominator, False)
+        args = (family, tau, self_negative, negatives, in_denominator, False, source)
         return (brute_force(h, h_pos, *args) + brute_force(h_pos, h, *args)) / 2
     h, h_pos = np.asarray(h), np.asarray(h_pos)
+    others = h if source == "anchors" else h_pos
     size, losses = len(h), []
     for i in range(size):
         pos = similarity(family, h[i], h_pos[i]) / tau
         offsets = list(range(0 if self_negative else 1, size))[:negatives]
-        total = sum(math.exp(similarity(family, h[i], h[(i + o) % size]) / tau) for o in offsets)
+        total = sum(
+            math.exp(similarity(family, h[i], others[(i + o) % size]) / tau) for o in offsets
+        )
         losses.append(math.log(total + (math.exp(pos) if in_denominator else 0)) - pos)
     return sum(losses) / size
 
@@ -92,6 +97,45 @@ def test_every_form_agrees_with_brute_force(family, block, monkeypatch):
         )
         assert loss(h, h_pos).item() == pytest.approx(expected, rel=1e-12)
         assert loss(h.float(), h_pos.float()).item() == pytest.approx(expected, rel=1e-5, abs=1e-5)
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=str)
+@pytest.mark.parametrize("symmetric", [True, False])
+@pytest.mark.parametrize("denominator", [True, False])
+@pytest.mark.parametrize("negatives", [None, 4])
+def test_the_other_positives_can_be_the_negatives(family, symmetric, denominator, negatives):
+    h, h_pos = codes()
+    loss = InfoNCE(
+        family,
+        0.6,
+        negatives=negatives,
+        positive_in_denominator=denominator,
+        negatives_from="positives",
+        symmetric=symmetric,
+    )
+    args = (family, 0.6, False, negatives, denominator, symmetric, "positives")
+    expected = brute_force(h, h_pos, *args)
+    assert loss(h, h_pos).item() == pytest.approx(expected, rel=1e-12)
+    assert loss(h.float(), h_pos.float()).item() == pytest.approx(expected, rel=1e-5, abs=1e-5)
+
+
+def test_with_the_other_positives_it_is_a_cross_entropy():
+    """Of the whole batch as classes: the true class of each anchor is its own positive."""
+    h, h_pos = codes()
+    logits = Normal(0.8).pairwise(h, h_pos)
+    expected = torch.nn.functional.cross_entropy(logits, torch.arange(len(h)))
+    assert torch.allclose(InfoNCE(Normal(0.8), negatives_from="positives")(h, h_pos), expected)
+
+
+def test_the_other_positives_exclude_some_options():
+    with pytest.raises(InputError, match="negatives_from must be one of anchors, positives"):
+        InfoNCE(Laplace(1.0), negatives_from="positive")
+    with pytest.raises(InputError, match="self_negative must be False"):
+        InfoNCE(Laplace(1.0), self_negative=True, negatives_from="positives")
+    several = torch.zeros(7, 4, 3, dtype=torch.float64)
+    loss = InfoNCE(Laplace(1.0), positive_in_denominator=False, negatives_from="positives")
+    with pytest.raises(InputError, match='need negatives_from="anchors"'):
+        loss(codes()[0], several)
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=str)
@@ -131,6 +175,7 @@ def test_some_negatives_have_to_be_apart():
         {"positive_in_denominator": False},
         {"symmetric": True},
         {"learn_tau": True},
+        {"negatives_from": "positives", "effective_negatives": 50},
     ],
     ids=str,
 )
@@ -150,11 +195,12 @@ def test_gradients_agree_with_finite_differences(family, options, monkeypatch):
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=str)
-def test_float32_gradients_agree_with_float64(family):
+@pytest.mark.parametrize("source", ["anchors", "positives"])
+def test_float32_gradients_agree_with_float64(family, source):
     """The fast kernel of the CPU against the plain one, temperature included."""
     results = []
     for dtype in (torch.float64, torch.float32):
-        loss = InfoNCE(family, 0.7, learn_tau=True)
+        loss = InfoNCE(family, 0.7, learn_tau=True, negatives_from=source)
         h, h_pos = (t.detach().requires_grad_() for t in codes(40, dtype=torch.float64))
         loss(h.to(dtype), h_pos.to(dtype)).backward()
         results.append([h.grad, h_pos.grad, loss.log_tau.grad])
@@ -320,6 +366,7 @@ TWICE = [
     {"self_negative": True, "effective_negatives": 50},
     {"symmetric": True, "negatives": 4},
     {"learn_tau": True, "self_negative": True},
+    {"negatives_from": "positives", "symmetric": True},
 ]
 
 

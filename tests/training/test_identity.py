@@ -41,7 +41,7 @@ def identity(scale=1.0, **changes):
         network[1].running_mean.fill_(changes.get("mean", 1.0))
     batch = changes.get("batch", torch.arange(6.0).reshape(2, 3))
     settings = Training(steps=changes.get("steps", 10))
-    return identify(settings, changes.get("seed", 0), network, (batch, "text", 3))
+    return identify([settings], changes.get("seed", 0), network, (batch, "text", 3))
 
 
 @pytest.mark.parametrize(

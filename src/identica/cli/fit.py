@@ -36,7 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="folder for codes, model, history and diagnosis (default: %(default)s)",
     )
-    add("--components", type=int, metavar="N", help="number of codes (default: as many as columns)")
+    add("--components", metavar="N", help="number of codes (default: auto, to choose)")
     add(
         "--space",
         default="box",
@@ -47,7 +47,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="normal, laplace, gennorm3, vmf, or auto to choose (default: vmf on a sphere, "
         "else normal)",
     )
-    add("--lag", metavar="N", help="steps between the members of a pair: 1, or 1-5 (default: 1)")
+    add(
+        "--lag",
+        metavar="N",
+        help="steps between the members of a pair: 1, or 1-5, or auto to choose (default: 1)",
+    )
+    add(
+        "--window",
+        default="auto",
+        metavar="N",
+        help="rows around each that are averaged, or auto to choose (default: %(default)s)",
+    )
     add(
         "--groups",
         metavar="NAME",
@@ -60,10 +70,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add("--array", metavar="NAME", help="observations in an npz of several arrays (default: x)")
     add("--precision", action="store_true", help="learn a precision for each factor")
-    add("--steps", type=int, metavar="N", help="length of the training (default: by the space)")
+    add(
+        "--steps",
+        type=int,
+        metavar="N",
+        help="most steps of training, which ends when held-out evidence no longer grows",
+    )
     add("--tensorboard", action="store_true", help="write the history for TensorBoard as well")
     add("--no-diagnosis", action="store_true", help="do not fit once more to judge the codes")
-    add("--seed", type=int, default=0, metavar="N", help="makes everything random (default: 0)")
+    add("--seed", type=int, default=0, metavar="N", help="seed of all randomness (default: 0)")
     parser.set_defaults(run=run)
 
 
@@ -76,7 +91,8 @@ def run(args: argparse.Namespace) -> int:
     lag, seed = _lag(args.lag), _seed(args.seed)
     found = own_data.read(args.data, array=args.array, positives=args.positives, groups=args.groups)
     parameters = {
-        "n_components": args.components,
+        "n_components": _number("components", args.components),
+        "window": _number("window", args.window),
         "space": args.space,
         "conditional": args.conditional,
         "learn_precision": args.precision,
@@ -121,7 +137,15 @@ def run(args: argparse.Namespace) -> int:
     print(f"history: {args.out / runs.METRICS}")
     if "selection" in result:
         print(result["selection"]["words"])
-    print(f"score: {result['bits']:.3f} bits of {result['possible_bits']:.3f} possible")
+    for name, table in result["choices"].items():
+        evidence = ", ".join(f"{value}: {bits:.2f}" for value, bits in table)
+        print(f"{name}: {result[name]} (held-out bits by {name}: {evidence})")
+    print(
+        f"held-out score: {result['bits']:.3f} bits of {result['possible_bits']:.3f} possible, "
+        f"of starts that reached {result['worst']:.3f} and more"
+    )
+    if result["warning"]:
+        print(f"warning: {result['warning']}")
     if "diagnosis" in result:
         print(f"diagnosis: {args.out / PAGE}" if result["verdict"] else "diagnosis: none")
         print(result["diagnosis"])
@@ -133,25 +157,34 @@ def fit_into(
 ) -> dict[str, Any]:
     """Fit an estimator to what a file held, and write codes, model and diagnosis; what result.json
     says."""
-    import math
+    import warnings
 
     from identica._io import make_folder
+    from identica.errors import TrustWarning
     from identica.runs.folder import PARTS
     from identica.training import History, write_metrics
 
     where = {"X_pos": data.positives, "groups": data.groups, "lag": lag}
-    ica.fit(data.x, **where)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", TrustWarning)
+        ica.fit(data.x, **where)
     ica.save(folder / ESTIMATOR)
     write_metrics(folder, History(ica.history_))
-    for events in (folder / PARTS).glob("*/tensorboard/*"):  # parts go once all is done
+    for events in (folder / PARTS).glob("**/tensorboard/*"):  # parts go once all is done
         events.replace(make_folder("out", folder / "tensorboard") / events.name)
-    codes = ica.transform(data.x)
+    codes = ica.transform(data.x, groups=data.groups)
     _write_codes(folder, codes)
-    bits, possible = ica.score(data.x, **where), math.log2(min(len(codes), 4096))
+    bits, possible = ica.bits_, ica.starts_[0]["possible_bits"]
     result = {
         "scores": {"share": min(1.0, max(0.0, bits / possible))},
         "bits": bits,
         "possible_bits": possible,
+        "worst": min(start["bits"] for start in ica.starts_),
+        "warning": str(said[0].message) if said else None,
+        "choices": {name: list(table.items()) for name, table in ica.choices_.items()},
+        "window": ica.window_,
+        "lag": ica.lag_,
+        "n_components": codes.shape[1],
         "shape": list(codes.shape),
         "seconds": ica.history_[-1]["seconds"],
         "pairs": int(ica.history_[-1]["step"]) * ica.training_.batch,
@@ -185,7 +218,10 @@ def restore(folder: Path, config: dict[str, Any], data: Observations) -> None:
             if gone := missing(ESTIMATOR, runs.METRICS, *judged):
                 raise InputError(f"{', '.join(gone)} of a finished fit missing")
             if missing(CODES, TABLE):
-                _write_codes(folder, ContrastiveICA.load(folder / ESTIMATOR).transform(data.x))
+                _write_codes(
+                    folder,
+                    ContrastiveICA.load(folder / ESTIMATOR).transform(data.x, groups=data.groups),
+                )
         except InputError as error:
             aside = runs.set_aside(folder / runs.RESULT)
             runs.note(folder, f"{error}; {aside.name} set aside, and the fit is done again")
@@ -212,7 +248,7 @@ def diagnose_into(
 
     try:
         found = ica.diagnose(x, **where)
-    except InputError as error:  # what was fit to be fitted may be too little to be judged
+    except InputError as error:  # what is enough for a fit may be too little to judge it
         return {"verdict": None, "diagnosis": str(error)}
     write_diagnosis_page(folder / PAGE, found)
     with replacing(folder / DIAGNOSIS) as temporary:
@@ -220,12 +256,23 @@ def diagnose_into(
     return {"verdict": found.verdict, "diagnosis": str(found)}
 
 
-def _lag(text: str | None) -> int | tuple[int, int] | None:
-    if text is None:
-        return None
+def _number(name: str, text: str | None) -> int | str | None:
+    """A whole number or auto."""
+    if text is None or text == "auto":
+        return text
+    if not re.fullmatch(r"\d{1,9}", text):
+        raise InputError(f"{name} must be a whole number or auto, got {text!r}")
+    return count(name, int(text))
+
+
+def _lag(text: str | None) -> int | tuple[int, int] | str | None:
+    if text is None or text == "auto":
+        return text
     found = re.fullmatch(r"(\d{1,18})(?:-(\d{1,18}))?", text)
     if not found:
-        raise InputError(f"lag must be a number such as 1 or a range such as 1-5, got {text!r}")
+        raise InputError(
+            f"lag must be a number such as 1, a range such as 1-5, or auto, got {text!r}"
+        )
     low, high = int(found[1]), found[2]
     return low if high is None else (low, int(high))
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 import torch
@@ -20,18 +18,19 @@ from identica import checkpoints
 from identica._io import make_folder
 from identica._random import as_generator
 from identica._validate import count
-from identica.encoders import initialise
 from identica.errors import InputError
 from identica.estimator import fit as fitting
-from identica.estimator import pairs as pairing
+from identica.estimator import inputs
 from identica.estimator import saved as _saved
-from identica.estimator.inputs import Encoder, Network, make_encoder
-from identica.estimator.selection import candidates, select
+from identica.estimator.networks import Network
+from identica.estimator.pairs import ArrayPairs, PairSampler
+from identica.estimator.prepare import View, choose_view, shortest
+from identica.estimator.selection import candidates, count_components, select
+from identica.estimator.sequences import sequences
+from identica.estimator.starts import Starts
 from identica.families import Family
-from identica.recipes import usual_training
 from identica.runs import folder as runs
-from identica.spaces import Euclidean, Space
-from identica.training import Training
+from identica.spaces import Space
 from identica.training.identity import structure
 
 if TYPE_CHECKING:
@@ -56,18 +55,22 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     learning inverts the data generating process", ICML 2021).
 
     Args:
-        n_components: number of codes; by default the number of columns, or what `network` returns.
+        n_components: number of codes; "auto", the default, takes the fewest with which held-out
+            evidence is nearly the best, or what `network` returns.
         space: where the codes live: "box", "sphere", "unbounded" or a `Space`; "auto" chooses.
         conditional: how positives vary: "normal", "laplace", "gennorm3", "vmf" (sphere only) or a
             `Family`, whose scale is learnt in any case; "auto" chooses. By default "vmf" on a
             sphere and "normal" elsewhere.
         network: a module from observations to N×n codes, or a function of (shape of an observation,
             n) that makes one; by default an `MLP` for rows and a `ConvEncoder` for images of
-            64×64. Rows are whitened before.
+            64×64. Rows are whitened before a network that is given.
+        window: an observation is seen as the mean of so many rows around it in time, within its
+            sequence, which leaves less noise. The windows of a pair never overlap. "auto" chooses; it
+            takes 1 for pairs that are given and for fewer than 2,000 rows.
         learn_precision: learn how much each factor varies within pairs, instead of one scale for
             all. On a sphere "normal" then takes the place of "vmf".
-        steps, batch, lr, optimizer: of the training, see `Training`. By default 3,000 steps (4,000
-            in a box) of 1,024 pairs with SOAP at 1e-2; for images 600 of 32 at 2e-3.
+        steps: the most steps of training, which ends before when held-out evidence no longer grows.
+        batch, lr, optimizer: of the training, see `Training`; by default held-out evidence decides.
         device: where to train.
         random_state: a seed, or a NumPy generator to draw one from; None for a different one each time.
         progress: show a progress bar on stderr.
@@ -81,8 +84,14 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         temperature_: what similarities are divided by to be log-likelihoods.
         precision_: with `learn_precision`, λ_k of the similarity −Σ_k λ_k |a_k − b_k|^p.
         selection_: with "auto", the choice and the evidence for it.
-        training_, history_: the settings of the training, and its records.
+        training_: the settings of the training that was chosen.
+        history_: its records: `step`, `loss` on pairs trained on, `bits` on held-out ones.
+        bits_: evidence on held-out pairs, see `score`.
+        starts_: a record of each start: its settings, steps and held-out bits.
+        choices_: with "auto", held-out bits by window, lag and number of codes.
+        independent_pairs_: how many independent pairs those of a sequence are worth.
         lag_: the lag of the pairs, None for pairs that were given.
+        window_, counts_: the window, and whether square roots of counts are taken.
         n_features_in_, feature_names_in_: as in scikit-learn.
 
     >>> x = np.random.default_rng(0).normal(size=(50, 3)).cumsum(axis=0)
@@ -91,13 +100,16 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     (50, 2)
     """
 
+    _sessions: inputs.Sessions | None = None
+
     def __init__(
         self,
-        n_components: int | None = None,
+        n_components: int | str | None = None,
         *,
         space: str | Space = "box",
         conditional: str | Family | None = None,
         network: Network = None,
+        window: int | str = "auto",
         learn_precision: bool = False,
         steps: int | None = None,
         batch: int | None = None,
@@ -113,6 +125,7 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self.space = space
         self.conditional = conditional
         self.network = network
+        self.window = window
         self.learn_precision = learn_precision
         self.steps = steps
         self.batch = batch
@@ -124,94 +137,119 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self.folder = folder
         self.tensorboard = tensorboard
 
-    def fit(self, X: Any, X_pos: Any = None, *, lag: Any = None, groups: Any = None) -> Self:
-        """Train on pairs.
+    def fit(
+        self,
+        X: Any,
+        X_pos: Any = None,
+        *,
+        lag: Any = None,
+        groups: Any = None,
+        labels: Any = None,
+    ) -> Self:
+        """Train on pairs, an eighth of which is held out and decides: between settings, and when to stop.
 
         Args:
             X: observations, N×d or images, as an array (memory-mapped ones are read batch by
-                batch), tensor or data frame; or a function `(size, generator=…)` that draws pairs
-                (x, x_pos).
+                batch), tensor or data frame; a list of such arrays, each of them a sequence (with
+                columns of its own, if there are labels for all of them), or an array of trials ×
+                time × channels (N×H×W are images where H = W); or a function
+                `(size, generator=…)` that draws pairs (x, x_pos).
             X_pos: the positive of each observation. Without it, X is taken to be a sequence. (A
                 vector in its place is scikit-learn's y and is ignored, with a warning.)
             lag: steps between the members of a pair in a sequence: a number (1 by default), or
-                (low, high) for a random one each time.
+                (low, high) for a random one each time, or "auto". With a window, between their
+                nearest rows.
             groups: for each row, which sequence it is of; pairs never cross the end of one.
+            labels: for each row, what is known of it: positives are rows of the same class (whole
+                numbers, text) or near each other in continuous labels (numbers with a fraction), one
+                column or several. Together with `lag`, half of the positives are drawn by time.
         """
         seed = _seed(self.random_state)
-        sample, self.lag_ = pairing.pairs_of(self, X, X_pos, lag, groups, reset=True)
-        start = self._start(sample, seed)
-        n = start().width(self._shape)
-        choices = candidates(
-            self.space, self.conditional, n, learn_precision=bool(self.learn_precision)
+        for name in ("selection_", "precision_"):
+            self.__dict__.pop(name, None)  # of an earlier fit
+        sample, self.lag_ = inputs.pairs_of(self, X, X_pos, lag, groups, labels, reset=True)
+        sample, view, self.choices_ = choose_view(
+            sample, self._shape, self.lag_, self.window, seed=seed
         )
-        self._training(sample, choices[0][0])  # settings that cannot be leave no folder behind
+        self.lag_, self.window_, self.counts_ = view.lag, view.window, view.counts
+        starts = self._starts(sample, seed)
+        n = self._components() or starts.codes() or self._counted(starts)
+        choices = self._candidates(n)
+        starts.recipes(*choices[0])  # settings that cannot be leave no folder behind
         folder = None
         if self.folder is not None:
             folder = make_folder("folder", Path(self.folder))
-            folder = self._place(folder, sample, start().network, seed)
-        self.__dict__.pop("selection_", None)  # of an earlier fit
+            folder = self._place(folder, sample, seed)
         if len(choices) > 1:
-            self.selection_ = select(
-                choices,
-                start,
-                sample,
-                self._short(sample),
-                learn_precision=self.learn_precision,
-                device=self.device,
-                seed=seed,
-                folder=folder,
-                progress=self.progress,
-            )
+
+            def briefly(space: Space, family: Family, part: PairSampler, *at: Any) -> fitting.Fit:
+                return self._starts(part, seed).fit(space, family, *at, short=True)
+
+            self.selection_ = select(choices, sample, briefly, seed=seed, folder=folder)
             choices = [(self.selection_.space, self.selection_.conditional)]
         [(space, conditional)] = choices
-        self.training_ = self._training(sample, space)
-        self._keep(
-            fitting.fit(
-                sample,
-                start(),
-                space,
-                conditional,
-                self.training_,
-                learn_precision=self.learn_precision,
-                device=self.device,
-                seed=seed,
-                out=folder,
-                progress="fit" if self.progress else None,
-                tensorboard=self.tensorboard,
-            )
-        )
+        self.independent_pairs_ = starts.worth(n)
+        self._keep(starts.fit(space, conditional, "fit", folder, tensorboard=self.tensorboard))
+        fitting.warn_of(self.independent_pairs_, self.bits_, n)
         return self
 
     def _keep(self, fit: fitting.Fit) -> None:
         self._fit = fit
         self.model_, self.history_, self.temperature_ = fit.model, fit.history, fit.temperature
-        self.__dict__.pop("precision_", None)
+        self.bits_, self.starts_, self.training_ = fit.bits, list(fit.starts), fit.training
         if self.learn_precision:
             self.precision_ = fit.precision.cpu().numpy()
 
-    def transform(self, X: Any) -> Array:
-        """Codes N×n of observations; in double precision where X is."""
+    def transform(self, X: Any, *, groups: Any = None) -> Any:
+        """Codes N×n of observations; in double precision where X is.
+
+        With a window, rows are those of a sequence in order of time, or of several, by `groups`.
+        """
         check_is_fitted(self, "model_")
-        data = pairing.observations(self, "X", X, reset=False)
+        whole, groups, lengths = inputs.joined(self, X, groups, reset=False)
+        data = inputs.observations(self, "X", whole, reset=False)
         model = self.model_
         if data.dtype != np.float32 and data.ndim == 2:
             model = copy.deepcopy(model).double()
-        codes = []
+        within = sequences(len(data), 1, groups)
+        seen = ArrayPairs(data, within=within, window=self.window_, counts=self.counts_)
+        codes = np.empty(
+            (len(data), model.space.dim), np.float64 if model is not self.model_ else np.float32
+        )
         for start in range(0, len(data), fitting.AT_ONCE):
-            index = np.arange(start, min(start + fitting.AT_ONCE, len(data)))
-            rows = pairing.rows_of("X", data, index)
-            codes.append(fitting.encode(model, rows).cpu().numpy())
-        return np.concatenate(codes)
+            positions = np.arange(start, min(start + fitting.AT_ONCE, len(data)))
+            rows = within.rows(positions)
+            codes[rows] = fitting.encode(model, seen.observed(positions)).cpu().numpy()
+        if lengths is None:
+            return codes
+        parts = np.split(codes, np.cumsum(lengths)[:-1])
+        return parts if isinstance(X, (list, tuple)) else np.stack(parts)
 
     def fit_transform(
-        self, X: Any, X_pos: Any = None, *, y: Any = None, lag: Any = None, groups: Any = None
+        self,
+        X: Any,
+        X_pos: Any = None,
+        *,
+        y: Any = None,
+        lag: Any = None,
+        groups: Any = None,
+        labels: Any = None,
     ) -> Array:
         """Fit, and return the codes of X; y is ignored."""
-        codes: Array = self.fit(X, X_pos, lag=lag, groups=groups).transform(X)
+        codes: Array = self.fit(X, X_pos, lag=lag, groups=groups, labels=labels).transform(
+            X, groups=groups
+        )
         return codes
 
     def score(
-        self, X: Any, X_pos: Any = None, *, y: Any = None, lag: Any = None, groups: Any = None
+        self,
+        X: Any,
+        X_pos: Any = None,
+        *,
+        y: Any = None,
+        lag: Any = None,
+        groups: Any = None,
+        labels: Any = None,
     ) -> float:
         """How much likelier the true positive is than by chance, in bits; higher is better.
 
@@ -220,7 +258,8 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         their number. Arguments are as in `fit`; the lag is that of `fit` by default; y is ignored.
         """
         check_is_fitted(self, "model_")
-        sample, _ = pairing.pairs_of(self, X, X_pos, lag, groups, reset=False)
+        sample, _ = inputs.pairs_of(self, X, X_pos, lag, groups, labels, reset=False)
+        sample = self._view.of(sample)
         pairs = sample(SCORED, generator=as_generator(0, self.device))
         bits = float(self._fit.log_likelihood(pairs).mean()) / math.log(2)
         if not math.isfinite(bits):
@@ -234,6 +273,7 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         *,
         lag: Any = None,
         groups: Any = None,
+        labels: Any = None,
         restarts: int = 2,
         Z: Any = None,
     ) -> Diagnosis:
@@ -244,17 +284,18 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         `identica.diagnosis.page.write_diagnosis_page`.
 
         Args:
-            X, X_pos, lag, groups: the pairs of `fit`, or as many others.
+            X, X_pos, lag, groups, labels: the pairs of `fit`, or as many others.
             restarts: number of models in all, with this one.
             Z: the true factors of X, N×d, where they are known.
         """
         check_is_fitted(self, "model_")
-        sample, _ = pairing.pairs_of(self, X, X_pos, lag, groups, reset=False)
+        sample, _ = inputs.pairs_of(self, X, X_pos, lag, groups, labels, reset=False)
+        sample = self._view.of(sample)
         labelled = None
         if Z is not None:
-            if not isinstance(sample, pairing.ArrayPairs):
+            if not isinstance(sample, ArrayPairs):
                 raise InputError("Z must not be given where X draws pairs by itself")
-            labelled = fitting.some_labelled(sample.x, Z)
+            labelled = fitting.some_labelled(sample, Z)
         seed = self.random_state if isinstance(self.random_state, (int, np.integer)) else 0
         return fitting.diagnose(
             self._fit,
@@ -265,22 +306,10 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             random_state=int(seed),
         )
 
-    def _restart(self, sample: pairing.PairSampler, seed: int) -> fitting.Fit:
+    def _restart(self, sample: PairSampler, seed: int) -> fitting.Fit:
         """Fit the same model again, from other random weights."""
-        space, encoder = self.model_.space, self._start(sample, seed)()
-        if self.network is not None:  # a given network would start from the same weights
-            initialise(encoder, seed)
-        return fitting.fit(
-            sample,
-            encoder,
-            space,
-            self.model_.conditional,
-            self._training(sample, space),
-            learn_precision=self.learn_precision,
-            device=self.device,
-            seed=seed,
-            progress="restart" if self.progress else None,
-        )
+        space, conditional = self.model_.space, self.model_.conditional
+        return self._starts(sample, seed).fit(space, conditional, "restart")
 
     def save(self, path: str | Path) -> None:
         """Write the fitted estimator to one safetensors file, without pickle.
@@ -298,48 +327,66 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     # --- what fit is made of ------------------------------------------------------------------------
 
-    def _start(self, sample: pairing.PairSampler, seed: int) -> Callable[[], Encoder]:
-        """A function that makes the encoder as it is before training."""
-        x = sample(64, generator=as_generator(seed, self.device)).x
-        if not isinstance(sample, pairing.ArrayPairs):
-            self._shape, self.n_features_in_ = tuple(x.shape[1:]), x[0].numel()
-            self.__dict__.pop("feature_names_in_", None)
-        if x.ndim == 2:
-            x = sample(fitting.MEASURED, generator=as_generator(seed, self.device)).x
+    @property
+    def _view(self) -> View:
+        return View(self.lag_, self.window_, self.counts_)
 
-        def start() -> Encoder:
-            encoder = make_encoder(self._shape, self._components(), self.network, seed=seed)
-            encoder.measure(x)
-            return encoder
+    def _starts(self, sample: PairSampler, seed: int) -> Starts:
+        names = ("steps", "batch", "lr", "optimizer")
+        return Starts(
+            sample,
+            self._shape,
+            self.network,
+            {name: getattr(self, name) for name in names if getattr(self, name) is not None},
+            learn_precision=self.learn_precision,
+            device=self.device,
+            progress=self.progress,
+            seed=seed,
+        )
 
-        return start
+    def _counted(self, starts: Starts) -> int:
+        """The number of codes by held-out evidence."""
 
-    def _place(
-        self, folder: Path, sample: pairing.PairSampler, network: nn.Module, seed: int
-    ) -> Path:
+        def bits(n: int) -> float:
+            space, family = self._candidates(n)[-1]
+            return starts.fit(space, family, f"{n} codes", short=True).bits
+
+        least = 2 if self.space == "sphere" else 1
+        evidence = count_components(bits, starts.most_codes(), least=least)
+        self.choices_["n_components"] = evidence
+        return shortest(evidence)
+
+    def _candidates(self, n: int) -> list[tuple[Space, Family]]:
+        precise = bool(self.learn_precision)
+        return candidates(self.space, self.conditional, n, learn_precision=precise)
+
+    def _place(self, folder: Path, sample: PairSampler, seed: int) -> Path:
         """The folder of this fit and no other, with its configuration in config.json.
 
         What is not known beforehand (pairs drawn by a function, weights of a network made by one) is
         compared with the checkpoint by `train`.
         """
         aside = ("device", "folder", "network", "progress", "random_state", "tensorboard")
-        parameters = self.get_params(deep=False)
+        parameters, network = self.get_params(deep=False), self.network
         config = {
             "kind": "fit",
             "seed": seed,
             "parameters": {k: repr(v) for k, v in parameters.items() if k not in aside},
             "device": torch.device(self.device).type,
-            "network": None if self.network is None else structure(network),
+            "network": structure(network)
+            if isinstance(network, nn.Module)
+            else network is not None,
             "weights": checkpoints.checksum(network.state_dict())
-            if isinstance(self.network, nn.Module)
+            if isinstance(network, nn.Module)
             else None,
-            "data": sample.fingerprint() if isinstance(sample, pairing.ArrayPairs) else None,
+            "data": sample.fingerprint() if isinstance(sample, ArrayPairs) else None,
         }
         return runs.open_run(folder / runs.run_name(config), config)
 
     def _components(self) -> int | None:
         """The number of codes, as far as the parameters say."""
-        n = None if self.n_components is None else count("n_components", self.n_components)
+        given = None if self.n_components == "auto" else self.n_components
+        n = None if given is None else count("n_components", cast(int, given))
         if n is not None and n > (most := max(MOST, math.prod(self._shape))):
             raise InputError(f"n_components must be at most {most} for these data, got {n}")
         if isinstance(self.space, Space):
@@ -347,21 +394,6 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
                 raise InputError(f"n_components must be {self.space.dim} for {self.space}, got {n}")
             return self.space.dim
         return n
-
-    def _training(self, sample: pairing.PairSampler, space: Space) -> Training:
-        usual = usual_training(self._shape, space)
-        given = {name: getattr(self, name) for name in ("steps", "batch", "lr", "optimizer")}
-        training = replace(usual, **{k: v for k, v in given.items() if v is not None})
-        if isinstance(sample, pairing.ArrayPairs):
-            training = replace(training, batch=min(training.batch, len(sample)))
-        every = max(1, training.steps // 12)
-        return replace(training, score_every=every, checkpoint_every=min(250, every))
-
-    def _short(self, sample: pairing.PairSampler) -> Training:
-        """A training long enough to tell candidates apart, though never longer than the whole."""
-        usual = self._training(sample, Euclidean(1))
-        steps = min(usual.steps, max(SHORTEST, usual.steps // 5))
-        return replace(usual, steps=steps, batch=min(usual.batch, 512))
 
     @property
     def _n_features_out(self) -> int:

@@ -3,38 +3,56 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from identica._random import Device, as_generator
 from identica._validate import as_matrix, count
 from identica.encoders import ContrastiveModel
-from identica.errors import InputError
-from identica.estimator.pairs import ArrayPairs, Batch, PairSampler, rows_of
+from identica.errors import InputError, TrustWarning
+from identica.estimator.networks import Encoder
+from identica.estimator.pairs import ArrayPairs, Batch, PairSampler
 from identica.families import Family
 from identica.heads import make_head
 from identica.losses import InfoNCE
-from identica.metrics.evidence import calibrate, log_likelihood
+from identica.metrics.evidence import bits, calibrate, log_likelihood
 from identica.process import Labelled
-from identica.recipes import recipe
+from identica.recipes import Recipe
 from identica.spaces import Space
-from identica.training import Contrastive, Training, train
+from identica.training import Contrastive, Stopping, Training, train
 from identica.training.devices import device_of
 
 if TYPE_CHECKING:
     from identica.diagnosis import Codes, Diagnosis
 
-MEASURED = 8192  # rows from which means and variances are taken
 AT_ONCE = 4096  # observations that are encoded at once
-CALIBRATED = 2048  # pairs by which the temperature is set
 JUDGED = 4096  # pairs by which models are judged
+HELD = 768  # held-out pairs by which training is judged on its way
+RUNG = 150  # steps after which starts are compared
+EVERY = 50  # steps between scores
+SATURATED = (
+    0.95  # of the most that held-out evidence can be: it cannot tell good models from better
+)
+NEAR = 0.93  # of the best evidence: a run that may yet overtake it
+FEWEST = 20  # independent pairs below which codes cannot be trusted
+LEAST_BITS = 0.05  # held-out evidence below which they cannot; rows in random order reach 0.01
+PATIENCE = 400  # steps without more evidence after which training ends
+HEAT = (
+    0.35,
+    0.5,
+    0.7,
+    1.0,
+    1.4,
+    2.0,
+)  # of held-out evidence: the average lags, an overfitted model is too sure
 
 
 @dataclass(frozen=True)
@@ -45,13 +63,19 @@ class Fit:
         model: from observations to codes in the space.
         loss: its similarity, with the precisions where they were learnt.
         temperature: what similarities are divided by to be log-likelihoods, up to a constant.
-        history: records of the training.
+        history: records of the training that was chosen.
+        bits: its evidence on held-out pairs; as these chose it, a little optimistic (by about 0.01).
+        starts: a record for each start: its settings, steps and held-out bits.
+        training: the settings of the training that was chosen.
     """
 
     model: ContrastiveModel
     loss: InfoNCE
     temperature: float
     history: list[dict[str, float]]
+    bits: float
+    starts: Sequence[dict[str, Any]]
+    training: Training
 
     @property
     def precision(self) -> Tensor:
@@ -72,13 +96,136 @@ def encode(model: nn.Module, x: Tensor) -> Tensor:
     return torch.cat([model(part.to(device)) for part in x.split(AT_ONCE)])
 
 
+class Start(NamedTuple):
+    """A network before training, and what it is trained on.
+
+    Attributes:
+        recipe: how it is trained.
+        encoder: what prepares observations, and the network behind it.
+        sample: draws pairs of observations that are prepared.
+        held: held-out pairs, prepared as well.
+    """
+
+    recipe: Recipe
+    encoder: Encoder
+    sample: PairSampler
+    held: Batch
+
+
+class Run:
+    """A start as it is trained, up to one step and then further; it always has its best weights so far."""
+
+    def __init__(
+        self,
+        start: Callable[[], Start],
+        space: Space,
+        conditional: Family,
+        folder: Path,
+        *,
+        learn_precision: bool,
+        device: Device,
+        seed: int,
+    ) -> None:
+        self.start, self.space, self.conditional, self.folder = start, space, conditional, folder
+        self.learn_precision, self.device, self.seed = learn_precision, device, seed
+        self.history: list[dict[str, float]] = []
+        self._build()
+
+    def _build(self) -> None:
+        """The model as it is before training, from where `train` resumes by its checkpoint."""
+        self.recipe, self.encoder, self.sample, held = self.start()
+        n = self.space.dim if self.learn_precision else None
+        self.loss = self.recipe.loss(self.conditional, learn_precision=n)
+        head = self.recipe.head(self.space)
+        network = self.encoder.network
+        self.model = ContrastiveModel(self.space, self.conditional, network, head=head)
+        self.objective = Contrastive(self.model, self.loss).to(self.device)
+        self.held = held.to(self.device)
+
+    @property
+    def bits(self) -> float:
+        """The best evidence so far."""
+        return max((record["bits"] for record in self.history), default=-math.inf)
+
+    @torch.no_grad()
+    def score(self) -> dict[str, float]:
+        """Evidence on held-out pairs."""
+        h, h_pos = (self.loss.scaled(encode(self.model, x)) for x in self.held)
+        heat = [self.loss.tau * factor for factor in HEAT]
+        return {"bits": bits(self.loss.conditional, h, h_pos, heat)}
+
+    def draw(self, size: int, *, generator: torch.Generator) -> Batch:
+        """A batch of prepared observations, some of whose entries are dropped."""
+        batch, dropout = self.sample(size, generator=generator), self.recipe.dropout
+        batch = batch.to(self.device)
+        if not dropout:
+            return batch
+
+        def dropped(x: Tensor) -> Tensor:
+            noise = torch.rand(x.shape, generator=generator, device=x.device)
+            return x * (noise >= dropout) / (1 - dropout)
+
+        return Batch(dropped(batch.x), dropped(batch.x_pos))
+
+    def go(
+        self,
+        until: int | None = None,
+        *,
+        patience: int | None = PATIENCE,
+        progress: str | None = None,
+        tensorboard: bool = False,
+    ) -> None:
+        """Train up to a step, or until there is no more evidence to be had (never, if None)."""
+        if self.history:
+            self._build()
+        training = self.recipe.training
+        self.history = train(
+            self.objective,
+            self.draw,
+            replace(training, score_every=min(EVERY, training.steps)),
+            seed=self.seed,
+            until=until,
+            stopping=None if patience is None else Stopping("bits", patience),
+            score=self.score,
+            out=self.folder,
+            progress=progress,
+            tensorboard=tensorboard,
+        ).records
+
+    def fit(self, starts: Sequence[dict[str, Any]]) -> Fit:
+        """The fitted model, from raw observations to codes."""
+        # the size of the codes was a means to an end: the space says what it is
+        self.model.head = make_head(self.model.space).to(self.device)
+        with torch.no_grad():
+            h, h_pos = (self.loss.scaled(encode(self.model, x)) for x in self.held)
+        temperature = calibrate(self.loss.conditional, h, h_pos)
+        self.model.encoder = self.encoder.to(self.device)
+        self.model.eval()
+        training = self.recipe.training
+        return Fit(self.model, self.loss, temperature, self.history, self.bits, starts, training)
+
+    def record(self) -> dict[str, Any]:
+        """What is told of a start."""
+        how = self.recipe
+        return {
+            "network": list(how.network) if isinstance(how.network, tuple) else how.network,
+            "optimizer": how.training.optimizer,
+            "dropout": how.dropout,
+            "raw": how.raw,
+            "seed": self.seed,
+            "steps": int(self.history[-1]["step"]),
+            "bits": self.bits,
+            "possible_bits": math.log2(len(self.held.x)),
+        }
+
+
 def fit(
-    sample: PairSampler,
-    encoder: nn.Module,
+    start: Callable[[Recipe, int], Start],
+    recipes: Sequence[Recipe],
     space: Space,
     conditional: Family,
-    training: Training,
     *,
+    easy: Recipe | None = None,
     learn_precision: bool = False,
     device: Device = "cpu",
     seed: int = 0,
@@ -88,41 +235,86 @@ def fit(
 ) -> Fit:
     """Train an encoder on pairs, so that the codes in `space` follow `conditional` in pairs.
 
-    The scale of the conditional is learnt: of a family only the form matters.
+    Each recipe is tried for some steps, and the two best ones from another start. By held-out evidence, three
+    recipes go on for as many, then two, until there is no more evidence to be had; the second of these
+    only if it is near. The best weights of all are kept. The scale of the conditional is learnt: of a
+    family only the form matters.
 
     Args:
-        sample: draws pairs, `sample(size, generator=…)`.
-        encoder: as from `make_encoder`, with its statistics measured.
+        start: makes a network before training, for a recipe and a seed.
+        recipes: those that are tried.
+        easy: what is tried instead where they show that pairs are easy to tell apart.
         learn_precision: learn a scale for each dimension.
         out: folder for checkpoints, from which a killed fit resumes.
-        tensorboard: write the history for TensorBoard as well, to out/tensorboard.
+        progress: label of progress bars.
+        tensorboard: write the history of each start for TensorBoard as well.
     """
-    how = recipe(space, conditional, training, learn_precision=learn_precision)
-    loss = how.loss(conditional, learn_precision=space.dim if learn_precision else None)
-    model = ContrastiveModel(space, conditional, encoder, head=how.head(space))
-    objective = Contrastive(model, loss).to(device)
+    if out is None:  # runs go on from their checkpoints
+        with TemporaryDirectory() as folder:
+            return fit(
+                start,
+                recipes,
+                space,
+                conditional,
+                easy=easy,
+                learn_precision=learn_precision,
+                device=device,
+                seed=seed,
+                out=Path(folder),
+                progress=progress,
+            )
+    runs: list[Run] = []
 
-    def draw(size: int, *, generator: torch.Generator) -> Batch:
-        return sample(size, generator=generator).to(device)
+    def begin(recipe: Recipe, seed: int) -> Run:
+        folder = out / f"start-{len(runs) + 1}"
+        more: dict[str, Any] = {"learn_precision": learn_precision, "device": device, "seed": seed}
+        run = Run(lambda: start(recipe, seed), space, conditional, folder, **more)
+        runs.append(run)
+        return run
 
-    history = train(
-        objective,
-        draw,
-        training,
-        seed=seed,
-        out=out,
-        progress=progress,
-        tensorboard=tensorboard,
-    )
-    # the size of the codes was a means to an end: the space says what it is
-    model.head = make_head(space).to(device)
-    pairs = draw(CALIBRATED, generator=as_generator(seed, device))
-    with torch.no_grad():
-        h, h_pos = (loss.scaled(encode(model, x)) for x in pairs)
-    return Fit(model, loss, calibrate(conditional, h, h_pos), history.records)
+    def go(run: Run, until: int | None, patience: int | None = PATIENCE) -> None:
+        label = None if progress is None else f"{progress}, start {runs.index(run) + 1}"
+        run.go(until, patience=patience, progress=label, tensorboard=tensorboard)
+
+    def leading(number: int = 2) -> list[Run]:
+        """The best run of each of the best recipes."""
+        best = {run.recipe: run for run in sorted(runs, key=lambda run: run.bits)}
+        return sorted(best.values(), key=lambda run: -run.bits)[:number]
+
+    for recipe in recipes:
+        go(begin(recipe, seed), RUNG)
+    for run in leading():
+        go(begin(run.recipe, seed + 1), RUNG)
+    for run in leading(3):
+        go(run, 2 * RUNG)
+    if easy is not None and leading()[0].bits > SATURATED * math.log2(len(runs[0].held.x)):
+        go(last := begin(easy, seed), None, patience=None)
+        return last.fit([run.record() for run in runs])
+    for run in leading():
+        # the second may yet overtake the first: dropout learns slowly and overfits late
+        if run.bits >= NEAR * leading()[0].bits:
+            go(run, None)
+    return leading()[0].fit([run.record() for run in runs])
 
 
 # --- how far it can be trusted ----------------------------------------------------------------------
+
+
+def warn_of(independent_pairs: float, bits: float, n: int) -> None:
+    """Warn where n codes cannot be trusted: from too few pairs, or without evidence."""
+    found = None
+    if independent_pairs < FEWEST:
+        found = (
+            f"X holds pairs worth about {independent_pairs:.0f} independent ones, too few to recover "
+            f"{n} factors: do not trust the codes, and record for longer"
+        )
+    elif bits < LEAST_BITS:
+        found = (
+            f"held-out pairs are told from others no better than by chance ({bits:.3f} bits): do not "
+            "trust the codes"
+        )
+    if found is not None:
+        warnings.warn(found, TrustWarning, stacklevel=3)
 
 
 def diagnose(
@@ -183,10 +375,16 @@ def _codes(fit: Fit, pairs: Batch, seen: Batch) -> Codes:
     )
 
 
-def some_labelled(x: NDArray[Any], z: Any) -> Labelled:
-    """Some observations x (N×…) with their true factors z (N×d), in a random order."""
+def some_labelled(pairs: ArrayPairs, z: Any) -> Labelled:
+    """Some of the observations that make pairs, as these have them, with their true factors z (a row for
+    each row of X), in a random order."""
     factors = as_matrix("Z", z, rows=4)
-    if len(factors) != len(x):
-        raise InputError(f"Z must have a row for each of {len(x)} rows of X, got {len(factors)}")
-    rows = np.random.default_rng(0).permutation(len(x))[:JUDGED]
-    return Labelled(torch.from_numpy(factors[rows]), rows_of("X", x, rows))
+    total = len(pairs.x)
+    if len(factors) != total:
+        raise InputError(f"Z must have a row for each of {total} rows of X, got {len(factors)}")
+    some = np.random.default_rng(0).permutation(total)[:JUDGED]
+    if pairs.within is None:
+        rows, x = some, pairs.rows("X", pairs.x, some)
+    else:
+        rows, x = pairs.within.rows(some), pairs.observed(some)
+    return Labelled(torch.from_numpy(factors[rows]), x)

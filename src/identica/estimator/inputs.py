@@ -1,152 +1,229 @@
-"""Encoders that take data as they come: whitening, scaling of pixels, and a network behind it."""
+"""What is handed to the estimator, checked: observations, and the pairs that they make."""
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import torch
-from torch import Tensor, nn
+from numpy.typing import NDArray
+from sklearn.utils.validation import validate_data
+from torch import Tensor
 
-from identica._validate import function
-from identica.encoders import MLP, ConvEncoder
+from identica._random import as_generator
+from identica._validate import InputTypeError, as_array
 from identica.errors import InputError
+from identica.estimator.labels import as_labels
+from identica.estimator.pairs import ArrayPairs, Batch, PairSampler, are_counts, finite
+from identica.estimator.sequences import check_pairs, sequences
 
-Shape = tuple[int, ...]
+if TYPE_CHECKING:
+    from identica.estimator import ContrastiveICA
+
+Array = NDArray[Any]
 
 
-Network = nn.Module | Callable[[Shape, int], nn.Module] | None
+def checked(sampler: Callable[..., Any]) -> PairSampler:
+    """Any source of batches as a sampler of `Batch`: what it returns has x and x_pos, or is a pair."""
 
-
-WIDE = 1000  # columns beyond which rows are scaled but no longer decorrelated
-
-
-class Whiten(nn.Module):
-    """(x − mean)/scale·W: rows with unit variances and no correlations, as measured on a sample.
-
-    Directions whose standard deviation is below a hundredth of the strongest one's (once every
-    column has unit variance) are not blown up further. Columns that vary by no more than rounding
-    become 0. Wide rows are scaled column by column.
-    """
-
-    mean: Tensor
-    scale: Tensor
-    matrix: Tensor
-
-    def __init__(self, columns: int) -> None:
-        super().__init__()
-        # in double precision: the digits that vary may be the last ones, and units may be any
-        self.register_buffer("mean", torch.zeros(columns, dtype=torch.float64))
-        self.register_buffer("scale", torch.ones(columns, dtype=torch.float64))
-        self.register_buffer("matrix", torch.eye(columns) if columns <= WIDE else torch.empty(0))
-
-    def measure(self, x: Tensor) -> None:
-        """Take mean, scale and matrix from a sample N×d."""
-        given, x = x.dtype, x.to(self.mean)
-        moved = x - x[0]  # exact where rows are alike: no large offset comes into the sums
-        span = moved.abs().amax(0)
-        if not span.isfinite().all():
-            raise InputError("X must span less than 1e308, got columns with a wider range")
-        unit = moved / torch.where(span > 0, span, 1.0)  # whose squares neither vanish nor overflow
-        std, centre = torch.std_mean(unit, 0, correction=0)
-        varies = std * span > 4 * torch.finfo(x.dtype).eps * x.abs().amax(0)  # more than rounding
-        if not varies.any():
+    def draw(size: int, *, generator: torch.Generator) -> Batch:
+        batch = sampler(size, generator=generator)
+        if hasattr(batch, "x") and hasattr(batch, "x_pos"):
+            x, x_pos = batch.x, batch.x_pos
+        elif isinstance(batch, (tuple, list)) and len(batch) == 2:
+            x, x_pos = batch
+        else:
             raise InputError(
-                f"X must vary, but every column is constant to the precision of its type ({given}): "
-                "subtract a large offset before converting to that type"
+                "sampler must return a pair (x, x_pos) or an object with x and x_pos, got "
+                f"{type(batch).__name__}"
             )
-        self.mean.copy_(x[0] + centre * span)
-        self.scale.copy_(torch.where(varies, std * span, torch.inf))
-        if not self.matrix.numel():
-            return
-        normal = torch.where(varies, (unit - centre) / std, 0.0)
-        values, vectors = torch.linalg.eigh(normal.T @ normal / len(x))
-        # the sign of an eigenvector is anyone's choice: make it the same whatever units and machine
-        weights = 1 / torch.arange(1, len(vectors) + 1).to(vectors)
-        vectors = torch.where(weights @ vectors < 0, -vectors, vectors)
-        self.matrix.copy_(vectors / values.clamp(min=1e-4 * values[-1]).sqrt())
-
-    def forward(self, x: Tensor) -> Tensor:
-        normal = ((x - self.mean) / self.scale).to(self.matrix.dtype)
-        return normal @ self.matrix if self.matrix.numel() else normal
-
-
-class Pixels(nn.Module):
-    """Images or other arrays as floats; bytes from 0 to 255 become numbers from 0 to 1."""
-
-    scale: Tensor
-
-    def __init__(self, channels_last: bool = False) -> None:
-        super().__init__()
-        self.channels_last = channels_last
-        self.register_buffer("scale", torch.ones(()))
-
-    def measure(self, x: Tensor) -> None:
-        """Tell bytes up to 255 from masks of 0 and 1 by a sample; check that float32 can hold it."""
-        self.scale.fill_(255.0 if x.dtype == torch.uint8 and x.max() > 1 else 1.0)
-        values = x.to(self.scale.dtype)
-        if not values.isfinite().all() or (values.max() == values.min()) != (x.max() == x.min()):
+        x, x_pos = torch.as_tensor(x), torch.as_tensor(x_pos)
+        if x.ndim < 2 or x.shape != x_pos.shape:
             raise InputError(
-                "X must hold images that float32 can tell apart, with values up to 3e38: bring them "
-                f"to about 0 to 1, got {float(x.min()):g} to {float(x.max()):g}"
+                "sampler must return x and x_pos of the same shape N×…, got "
+                f"{tuple(x.shape)} and {tuple(x_pos.shape)}"
             )
+        return Batch(x, x_pos)
 
-    def forward(self, x: Tensor) -> Tensor:
-        x = x.to(self.scale.dtype) / self.scale
-        return x.movedim(-1, 1) if self.channels_last else x
-
-
-class Encoder(nn.Module):
-    """A network behind what prepares its input; `measure` sets that by a sample."""
-
-    def __init__(self, enter: Whiten | Pixels, network: nn.Module) -> None:
-        super().__init__()
-        self.enter, self.network = enter, network
-
-    def measure(self, x: Tensor) -> None:
-        self.enter.measure(x)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.network(self.enter(x))
-
-    @torch.no_grad()
-    def width(self, shape: Shape) -> int:
-        """The number n of codes for observations of a shape."""
-        codes = self(torch.zeros(2, *shape))
-        if codes.ndim != 2:
-            raise InputError(f"network must give codes N×n, got {tuple(codes.shape)}")
-        return int(codes.shape[1])
+    return draw
 
 
-def make_encoder(shape: Shape, n: int | None, network: Network = None, *, seed: int) -> Encoder:
-    """An encoder of observations of a shape: rows (d,), images (64, 64), or what `network` takes.
+def pairs_of(
+    ica: ContrastiveICA,
+    X: Any,
+    X_pos: Any,
+    lag: Any,
+    groups: Any,
+    labels: Any = None,
+    *,
+    reset: bool,
+) -> tuple[PairSampler, Any]:
+    """A sampler of the pairs that the arguments of `fit` stand for, and their lag.
 
-    >>> make_encoder((64, 64, 3), 10, seed=0)(torch.zeros(2, 64, 64, 3)).shape
-    torch.Size([2, 10])
+    Args:
+        ica: the estimator, which takes note of the observations (`reset`) or has done so in `fit`.
     """
-    rows = len(shape) == 1
-    last = len(shape) == 3 and shape[:2] == (64, 64) and network is None
-    enter = Whiten(shape[0]) if rows else Pixels(channels_last=last)
-    if isinstance(network, nn.Module):
-        return Encoder(enter, copy.deepcopy(network))  # an estimator's parameters stay untouched
-    if n is None:
-        if not rows:
-            raise InputError("n_components must be given for images")
-        n = shape[0]
-    if network is not None:
-        function("network", network)
-        with torch.random.fork_rng(devices=[]):  # torch's own layers draw from the global state
-            torch.default_generator.manual_seed(seed)
-            made = network(shape, n)
-        if not isinstance(made, nn.Module):
-            raise InputError(f"network must return a module, got {type(made).__name__}")
-        return Encoder(enter, made)
-    if rows:
-        return Encoder(enter, MLP(shape[0], n, seed=seed))
-    if shape[-2:] == (64, 64) or last:
-        channels = 1 if len(shape) == 2 else shape[-1] if last else shape[0]
-        return Encoder(enter, ConvEncoder(n, channels=channels, seed=seed))
-    raise InputError(
-        f"network must be given for observations of shape {shape}: there are networks for rows and "
-        "for images of 64×64"
-    )
+    if callable(X):
+        if any(given is not None for given in (X_pos, lag, groups, labels)):
+            raise InputError(
+                "X draws pairs by itself: X_pos, lag, groups and labels must not be given"
+            )
+        sample = checked(X)
+        if reset:
+            x = sample(2, generator=as_generator(0, ica.device)).x
+            ica._shape, ica.n_features_in_ = tuple(x.shape[1:]), x[0].numel()
+            ica.__dict__.pop("feature_names_in_", None)
+        return sample, None
+    if X_pos is None:
+        X, groups, lengths = joined(ica, X, groups, labels, reset=reset)
+        if lengths is not None and isinstance(labels, (list, tuple)):
+            labels = np.concatenate([np.asarray(part) for part in labels])
+    data = observations(ica, "X", X, reset=reset)
+    if X_pos is not None and _is_vector(X_pos):
+        warnings.warn(
+            "a vector in the place of X_pos is taken for labels y and ignored; sequences are "
+            "told apart by groups=",
+            stacklevel=3,
+        )
+        X_pos = None
+    if X_pos is None:
+        both = lag is not None
+        if lag is None or (_auto(lag) and not reset):
+            lag = 1 if reset or ica.lag_ is None else ica.lag_
+        within = sequences(len(data), 1 if _auto(lag) else lag, groups)
+        check_pairs(within, lag)
+        if labels is None:
+            return ArrayPairs(data, within=within), lag
+        known = as_labels(labels, len(data))
+        if within.order is not None:
+            places = known.places[within.order]
+            known = replace(known, classes=known.classes[within.order], places=places)
+        return ArrayPairs(data, within=within, labels=known, both=both), lag
+    if lag is not None or groups is not None or labels is not None:
+        raise InputError(
+            "X_pos says what is paired: lag, groups and labels must not be given with it"
+        )
+    other = observations(ica, "X_pos", X_pos, reset=False)
+    if other.shape != data.shape:
+        raise InputError(f"X_pos must have the shape of X, {data.shape}, got {other.shape}")
+    if len(data) < 2:
+        raise InputError(f"X must hold at least 2 pairs, got n_samples={len(data)}")
+    return ArrayPairs(data, other), None
+
+
+class Sessions(NamedTuple):
+    """Means and scales of sessions with columns of their own, and whether they are counts."""
+
+    means: list[Array]
+    scales: list[Array]
+    counts: bool
+
+    def rows(self, parts: Sequence[Array]) -> Array:
+        """All rows, scaled, in as many columns as there are in all sessions: 0 in those of the others."""
+        widths = [len(mean) for mean in self.means]
+        if [part.shape[1] for part in parts] != widths:
+            found = [part.shape[1] for part in parts]
+            raise InputError(f"X must hold sessions of {widths} columns, as in fit, got {found}")
+        rows = np.zeros((sum(map(len, parts)), sum(widths)))
+        row = column = 0
+        for part, mean, scale in zip(parts, self.means, self.scales, strict=True):
+            where = slice(row, row + len(part)), slice(column, column + len(mean))
+            rows[where] = (self._stable(part) - mean) / scale
+            row, column = row + len(part), column + len(mean)
+        return rows
+
+    def _stable(self, part: Array) -> Array:
+        if self.counts and (part < 0).any():
+            raise InputError("X must hold counts, as in fit, but some entries are negative")
+        return np.sqrt(part) if self.counts else part
+
+    @classmethod
+    def measure(cls, parts: Sequence[Array]) -> Sessions:
+        """Take means and scales from sessions; constant columns are divided by infinity."""
+        blank = cls([], [], all(map(are_counts, parts)))
+        stable = [blank._stable(part) for part in parts]
+        stds = [part.std(axis=0) for part in stable]
+        scales = [np.where(std > 0, std, np.inf) for std in stds]
+        return cls([part.mean(axis=0) for part in stable], scales, blank.counts)
+
+
+def joined(
+    ica: ContrastiveICA, X: Any, groups: Any, labels: Any = None, *, reset: bool
+) -> tuple[Any, Any, Sequence[int] | None]:
+    """Sequences in a row: rows of all, the sequence of each row, and the length of each.
+
+    A list of arrays (rows × columns) holds a sequence each, and so does an array of trials × time ×
+    channels. An array N×H×W of square pictures holds N images. What is neither stays as it is; once
+    fitted, the estimator knows which of them X is. Sequences with columns of their own share no column
+    of what is returned; `labels` say what they have in common.
+    """
+    if reset:
+        ica._sessions = None
+        trials = getattr(X, "ndim", 0) == 3 and ica.network is None and X.shape[1] != X.shape[2]
+    else:
+        trials = getattr(X, "ndim", 0) == 3 and len(ica._shape) == 1
+    if isinstance(X, (list, tuple)) and X and all(getattr(part, "ndim", 0) == 2 for part in X):
+        parts = [np.asarray(as_array("X", part)) for part in X]
+    elif trials and len(X):
+        parts = list(np.asarray(as_array("X", X)))
+    else:
+        return X, groups, None
+    if groups is not None:
+        raise InputError("X holds sequences by itself: groups must not be given")
+    widths = [part.shape[1] for part in parts]
+    if reset and len(set(widths)) > 1:
+        if labels is None:
+            raise InputError(
+                f"X holds sequences of {sorted(set(widths))} columns, which nothing aligns: give labels "
+                "that all of them have, such as what was shown or where the animal was"
+            )
+        for k, part in enumerate(parts):
+            finite(f"X[{k}]", part)
+        ica._sessions = Sessions.measure(parts)
+    lengths = [len(part) for part in parts]
+    if ica._sessions is None and len(set(widths)) > 1:
+        raise InputError(f"X must hold sequences of the same columns, got {sorted(set(widths))}")
+    whole = np.concatenate(parts) if ica._sessions is None else ica._sessions.rows(parts)
+    return whole, np.repeat(np.arange(len(parts)), lengths), lengths
+
+
+def observations(ica: ContrastiveICA, name: str, X: Any, *, reset: bool) -> Array:
+    """Rows or images as an array, checked; memory maps stay what they are."""
+    if isinstance(X, Tensor):
+        X = np.asarray(as_array(name, X))
+    mapped = isinstance(X, np.memmap)
+    if isinstance(X, np.ndarray) and X.ndim > 2:
+        data = X
+        if X.dtype.kind not in "buif" or X.size == 0:
+            raise InputError(f"{name} must hold numbers, got {X.dtype} of shape {X.shape}")
+        if reset:
+            ica.n_features_in_ = math.prod(X.shape[1:])
+            ica.__dict__.pop("feature_names_in_", None)
+    else:
+        try:
+            data = validate_data(ica, X, reset=reset, dtype="numeric", ensure_all_finite=False)
+        except TypeError as error:
+            raise InputTypeError(f"{name}: {error}") from None
+        except (ValueError, OverflowError) as error:
+            raise InputError(f"{name}: {error}") from None
+    if not mapped and data.dtype.kind == "f":
+        finite(name, data)
+    if reset:
+        ica._shape = tuple(data.shape[1:])
+    elif data.shape[1:] != ica._shape:
+        raise InputError(
+            f"{name} must hold observations of shape {ica._shape}, got {data.shape[1:]}"
+        )
+    return X if mapped else data
+
+
+def _auto(lag: Any) -> bool:
+    return isinstance(lag, str) and lag == "auto"
+
+
+def _is_vector(data: Any) -> bool:
+    return len(data.shape if hasattr(data, "shape") else as_array("X_pos", data).shape) == 1

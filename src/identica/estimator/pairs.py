@@ -3,32 +3,28 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import mmap
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.utils.validation import validate_data
 from torch import Tensor
 
 from identica._random import Device
-from identica._validate import InputTypeError, as_array, count
 from identica.errors import InputError
-
-if TYPE_CHECKING:
-    from identica.estimator import ContrastiveICA
+from identica.estimator.labels import Labels, Partners
+from identica.estimator.ranges import Ranges, ends_of_stretches, whole
+from identica.estimator.sequences import Indices, Sequences
 
 Array = NDArray[Any]
-Indices = NDArray[np.int64]
-Lag = int | tuple[int, int]
 
 AT_ONCE = 1 << 22  # bytes that are hashed at once
+LOOKED_AT = 8192  # rows by which counts are told
+STRETCHES = 1000  # of pairs given row by row, at whose ends some are held out
 SHUFFLED = 1 << 16  # pairs up to which a batch is drawn without replacement
 
 
@@ -57,106 +53,6 @@ PairSampler = Callable[..., Batch]  # (size, generator=…) -> Batch
 
 
 @dataclass(frozen=True)
-class Sequences:
-    """Rows of sequences, paired `low` to `high` steps apart and never across the end of one.
-
-    Memory grows with the number of sequences, not of rows, as long as each is in one piece.
-
-    Attributes:
-        low, high: least and greatest lag; a lag is uniform between them, cut at the sequence's end.
-        ends: index just past the end of each sequence, ascending.
-        order: rows in order of sequence and time; None where they are in that order already.
-    """
-
-    low: int
-    high: int
-    ends: Indices
-    order: Indices | None = None
-
-    @cached_property
-    def _until(self) -> Indices:
-        """Pairs in all sequences up to each."""
-        return np.cumsum(np.maximum(np.diff(self.ends, prepend=0) - self.low, 0))
-
-    @property
-    def pairs(self) -> int:
-        """How many rows have another one `low` steps later."""
-        return int(self._until[-1])
-
-    def at(self, chosen: Indices, steps: Indices) -> tuple[Indices, Indices]:
-        """Rows (i, j) of the chosen pairs, with `steps` from `low` to `high` between them."""
-        sequence = np.searchsorted(self._until, chosen, side="right")
-        # counted from the end of the sequence, whose last `low` rows begin no pair
-        first = self.ends[sequence] - self.low - (self._until[sequence] - chosen)
-        second = np.minimum(first + steps, self.ends[sequence] - 1)
-        if self.order is None:
-            return first, second
-        return self.order[first], self.order[second]
-
-
-def sequences(rows: int, lag: Lag = 1, groups: Any = None) -> Sequences:
-    """Sequences of `rows` rows in all.
-
-    Args:
-        rows: number of rows.
-        lag: steps between the members of a pair: a number, or (low, high) for a range.
-        groups: for each row the sequence it belongs to, of any type; rows of one sequence are in
-            order of time. By default all rows are one sequence.
-
-    >>> s = sequences(6, groups=["a", "a", "a", "b", "b", "a"])
-    >>> [pair.tolist() for pair in s.at(np.arange(s.pairs), np.ones(s.pairs, int))]
-    [[0, 1, 2, 3], [1, 2, 5, 4]]
-    """
-    low, high = _lags(lag)
-    if high >= max(rows, 2):
-        raise InputError(f"lag must be smaller than the number of rows, {rows}, got {lag}")
-    one = Sequences(low, high, np.array([rows]))
-    found = one if groups is None else _grouped(rows, low, high, groups)
-    if found.pairs < 2:
-        raise InputError(
-            f"X must hold at least 2 pairs of rows {low} apart within a sequence, got "
-            f"{found.pairs} (n_samples={rows} in {len(found.ends)} sequences)"
-        )
-    return found
-
-
-def _lags(lag: Lag) -> tuple[int, int]:
-    if isinstance(lag, (tuple, list)):
-        if len(lag) != 2 or count("lag", lag[0]) > count("lag", lag[1]):
-            raise InputError(f"lag must be a whole number or (low, high), got {lag!r}")
-        return int(lag[0]), int(lag[1])
-    return count("lag", lag), int(lag)
-
-
-def _grouped(rows: int, low: int, high: int, groups: Any) -> Sequences:
-    labels = np.asarray(groups)
-    if labels.shape != (rows,):
-        raise InputError(f"groups must have one entry for each of {rows} rows, got {labels.shape}")
-    if labels.dtype.kind == "O":
-        missing = np.array([_is_missing(label) for label in labels])
-        texts = [str(label) for label in labels]
-        numbers = {text: number for number, text in enumerate(sorted(set(texts)))}
-        labels = np.array([numbers[text] for text in texts])
-    else:
-        missing = labels != labels  # NaN and NaT
-    if missing.any():
-        row = int(missing.argmax())
-        raise InputError(f"groups must label every row, but row {row} (from 0) has none")
-    changes = np.flatnonzero(labels[1:] != labels[:-1]) + 1
-    heads = labels[np.r_[0, changes]]
-    if len(np.unique(heads)) == len(heads):  # each in one piece
-        return Sequences(low, high, np.r_[changes, rows])
-    order = np.argsort(labels, kind="stable")
-    changes = np.flatnonzero(np.diff(np.unique(labels, return_inverse=True)[1][order])) + 1
-    return Sequences(low, high, np.r_[changes, rows], order)
-
-
-def _is_missing(label: Any) -> bool:
-    """Whether an object is None, NaN, NaT or pandas' NA."""
-    return label is None or type(label).__name__ == "NAType" or bool(label != label)
-
-
-@dataclass(frozen=True)
 class ArrayPairs:
     """A sampler of pairs from arrays, which may be memory-mapped: rows are read as they are needed.
 
@@ -164,7 +60,12 @@ class ArrayPairs:
         x: observations, N×….
         x_pos: their positives row by row, or None for pairs within x.
         within: which rows of x make pairs, where x_pos is None.
-        part: every pair ("all"), or what `split` leaves to either side ("kept", "held out").
+        window: each observation is the mean of so many neighbours in time, cut at the ends of its
+            sequence. The pairs of `within` are that much further apart, so that two windows never overlap.
+        counts: observations are counts, and their square roots are taken: noise is then alike for all.
+        labels: positives are drawn by these; None for by time alone. Pairs are then as many as rows.
+        both: with labels, half of the positives are drawn by time all the same.
+        numbers: the pairs that are drawn from, among all; None for every one.
 
     >>> pairs = ArrayPairs(np.arange(6.0)[:, None], within=sequences(6, lag=2))
     >>> batch = pairs(3, generator=torch.Generator().manual_seed(0))
@@ -175,44 +76,121 @@ class ArrayPairs:
     x: Array
     x_pos: Array | None = None
     within: Sequences | None = None
-    part: str = "all"
+    window: int = 1
+    counts: bool = False
+    labels: Labels | None = None
+    both: bool = False
+    numbers: Ranges | None = None
 
     @property
     def total(self) -> int:
         """Number of pairs, of every part."""
-        return len(self.x) if self.within is None else self.within.pairs
+        by_row = self.within is None or (self.labels is not None and not self.both)
+        return len(self.x) if by_row else cast(Sequences, self.within).pairs
 
     def __len__(self) -> int:
-        block = self._block
-        periods, rest = divmod(self.total, 5 * block)
-        kept = 4 * block * periods + min(rest, 4 * block)
-        return {"all": self.total, "kept": kept, "held out": self.total - kept}[self.part]
-
-    def split(self) -> tuple[ArrayPairs, ArrayPairs]:
-        """Four fifths of the pairs, and the others."""
-        return replace(self, part="kept"), replace(self, part="held out")
+        return self.total if self.numbers is None else len(self.numbers)
 
     def __call__(self, size: int, *, generator: torch.Generator) -> Batch:
         """At most `size` pairs drawn at random."""
-        n, device = len(self), generator.device
-        if n <= SHUFFLED:
-            drawn = torch.randperm(n, generator=generator, device=device)[:size]
-        else:
-            drawn = torch.randint(n, (size,), generator=generator, device=device)
-        chosen = self._in_part(drawn.cpu().numpy())
-        if self.within is None:
-            first = second = chosen
-        else:
-            low, high = self.within.low, self.within.high + 1
-            steps = torch.randint(low, high, chosen.shape, generator=generator, device=device)
-            first, second = self.within.at(chosen, steps.cpu().numpy())
+        first, second = self._draw(size, generator)
+        if self.within is not None:
+            return Batch(self.observed(first), self.observed(second))
         other = self.x if self.x_pos is None else self.x_pos
-        return Batch(rows_of("X", self.x, first), rows_of("X_pos", other, second))
+        return Batch(self.rows("X", self.x, first), self.rows("X_pos", other, second))
+
+    def times(self, size: int, *, generator: torch.Generator) -> tuple[Indices, Indices] | None:
+        """When the members of the pairs that a call draws were observed; None if nobody knows."""
+        return None if self.within is None else self._draw(size, generator)
+
+    def _draw(self, size: int, generator: torch.Generator) -> tuple[Indices, Indices]:
+        """Rows of pairs, or their positions in sequences."""
+        among, device = self._drawn, generator.device
+        if (n := len(among)) <= SHUFFLED:
+            drawn = torch.randperm(n, generator=generator, device=device)[:size].cpu().numpy()
+        else:
+            drawn = torch.randint(n, (size,), generator=generator, device=device).cpu().numpy()
+        first = second = among.at(drawn) if isinstance(among, Ranges) else among[drawn]
+        if self.within is not None and (self.labels is None or self.both):
+            low, high = self.within.low, self.within.high + 1
+            steps = torch.randint(low, high, first.shape, generator=generator, device=device)
+            first, second = self.within.at(first, steps.cpu().numpy())
+        if self.labels is not None:
+            chance = torch.rand(2, len(first), generator=generator, device=device).double()
+            by_label, which = chance.cpu().numpy()
+            partners = self._partners(first, by_label)
+            by_time = (which < 0.5) | (partners == first)  # a class of one has no partner
+            second = np.where(by_time, second, partners) if self.both else partners
+        return first, second
+
+    @property
+    def _part(self) -> Ranges:
+        return whole(self.total) if self.numbers is None else self.numbers
+
+    @cached_property
+    def _drawn(self) -> Indices | Ranges:
+        """The numbers of pairs that are drawn from."""
+        by_label = self.labels is not None and not self.both
+        return self._partners.paired() if by_label else self._part
+
+    @cached_property
+    def _partners(self) -> Partners:
+        assert self.labels is not None
+        assert self.within is not None
+        among = self._part.at(np.arange(len(self._part)))
+        if self.both:  # numbers of pairs are not those of rows
+            among = np.unique(self.within.at(among, np.full(len(among), self.within.low))[0])
+        return Partners(self.labels, among)
+
+    def observed(self, positions: Indices) -> Tensor:
+        """The observations at some positions of the sequences (`Sequences`), as a tensor."""
+        assert self.within is not None
+        if self.window == 1:
+            return self.rows("X", self.x, self.within.rows(positions))
+        where, inside = self.within.around(positions, self.window)
+        rows = self.rows("X", self.x, self.within.rows(where.ravel()))
+        rows = rows.reshape(*where.shape, *self.x.shape[1:])
+        if not rows.is_floating_point():
+            rows = rows.float()
+        share = torch.from_numpy(inside / inside.sum(1, keepdims=True)).to(rows.dtype)
+        return torch.einsum("nw,nw...->n...", share, rows)
+
+    def rows(self, name: str, data: Array, index: Indices) -> Tensor:
+        rows = rows_of(name, data, index)
+        if not self.counts:
+            return rows
+        if (rows < 0).any():
+            raise InputError(f"{name} must hold counts, as in fit, but some entries are negative")
+        return rows.sqrt()
+
+    def split(self, parts: int = 5, blocks: int = 10) -> tuple[ArrayPairs, ArrayPairs]:
+        """All pairs but one in `parts`, and the others, held out.
+
+        In sequences they are held out in up to `blocks` blocks of time, and pairs that share a row with
+        them are left out of both, unless that leaves less than half of them. Of pairs that were given row
+        by row, they are every `parts`-th, or the ends of a thousand stretches.
+        """
+        mine = self._part
+        if self.within is None:
+            held = mine.places(ends_of_stretches(len(mine), parts, STRETCHES))
+            return replace(self, numbers=mine.without(held)), replace(self, numbers=held)
+        # as far as the rows of a pair and their windows reach; rows are no nearer than numbers of pairs
+        far = self.within.high + self.window
+        for some in (blocks, 1):
+            held = mine.places(ends_of_stretches(len(mine), parts, some))
+            kept = mine.without(held.wider(far))
+            if 2 * len(kept) >= len(mine):
+                return replace(self, numbers=kept), replace(self, numbers=held)
+        return replace(self, numbers=mine.without(held)), replace(self, numbers=held)
 
     def fingerprint(self) -> str:
         """A hash of everything that pairs are drawn from, read some rows at a time."""
-        found = hashlib.sha256()
+        found = hashlib.sha256(f"{self.window} {self.counts} {self.both}".encode())
         arrays = [self.x, self.x_pos]
+        if self.numbers is not None:
+            arrays += [self.numbers.first, self.numbers.end]
+        if self.labels is not None:
+            arrays += [self.labels.classes, self.labels.places]
         if self.within is not None:
             found.update(f"{self.within.low} to {self.within.high}".encode())
             arrays += [self.within.ends, self.within.order]
@@ -226,19 +204,18 @@ class ArrayPairs:
                 found.update(np.ascontiguousarray(_read(array, index)).data)
         return found.hexdigest()
 
-    @property
-    def _block(self) -> int:
-        """Length of the blocks that are held out: neighbours in time must not be torn apart."""
-        return 1 if self.within is None else max(1, self.total // 50)
 
-    def _in_part(self, index: Indices) -> Indices:
-        """Numbers of pairs within the part, as numbers among all: each fifth block is held out."""
-        block = self._block
-        if self.part == "kept":
-            return index // (4 * block) * (5 * block) + index % (4 * block)
-        if self.part == "held out":
-            return (index // block) * (5 * block) + 4 * block + index % block
-        return index
+def are_counts(data: Array) -> bool:
+    """Whether rows N×d hold counts, by some of them: whole numbers from 0 to 255, more than 0 and 1.
+
+    >>> are_counts(np.array([[0, 3], [1, 2]])), are_counts(np.array([[0, -3]]))
+    (True, False)
+    """
+    if data.ndim != 2 or data.dtype.kind not in "uif":
+        return False
+    some = _read(data, np.arange(0, len(data), max(1, len(data) // LOOKED_AT)))
+    found = some.min() >= 0 and 1 < some.max() < 256 and (some == np.round(some)).all()
+    return bool(found and (isinstance(data, np.memmap) or data.min() >= 0))
 
 
 def rows_of(name: str, data: Array, index: Indices) -> Tensor:
@@ -251,10 +228,25 @@ def rows_of(name: str, data: Array, index: Indices) -> Tensor:
         return torch.from_numpy(rows.astype(np.uint8))
     if rows.dtype not in (np.float32, np.float64):
         rows = rows.astype(np.float32 if rows.ndim > 2 else np.float64)
-    tensor = torch.from_numpy(rows)
-    if not torch.isfinite(tensor).all():
-        raise InputError(f"{name} must be finite, but some rows hold NaN or infinity")
-    return tensor
+    finite(name, rows, index)
+    return torch.from_numpy(rows)
+
+
+def finite(name: str, data: Array, index: Indices | None = None) -> None:
+    """Raise if an entry is NaN or infinite, and say in which row; `index` has the numbers of rows."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(data.sum()):  # much faster than entry by entry, and rarely wrong
+            return
+    good = np.isfinite(data.reshape(len(data), -1))
+    if good.all():
+        return
+    row, column = np.argwhere(~good)[0]
+    number = row if index is None else index[row]
+    where = f"row {number}" + (f", column {column}" if data.ndim == 2 else "")
+    raise InputError(
+        f"{name} must be finite, but {(~good).any(1).sum()} rows hold NaN or infinity, such as "
+        f"{where} (from 0)"
+    )
 
 
 def _read(data: Array, index: Indices) -> Array:
@@ -268,100 +260,3 @@ def _read(data: Array, index: Indices) -> Array:
         rows[some] = data[index[some]]
         mapped.madvise(mmap.MADV_DONTNEED)
     return rows
-
-
-def checked(sampler: Callable[..., Any]) -> PairSampler:
-    """Any source of batches as a sampler of `Batch`: what it returns has x and x_pos, or is a pair."""
-
-    def draw(size: int, *, generator: torch.Generator) -> Batch:
-        batch = sampler(size, generator=generator)
-        if hasattr(batch, "x") and hasattr(batch, "x_pos"):
-            x, x_pos = batch.x, batch.x_pos
-        elif isinstance(batch, (tuple, list)) and len(batch) == 2:
-            x, x_pos = batch
-        else:
-            raise InputError(
-                "sampler must return a pair (x, x_pos) or an object with x and x_pos, got "
-                f"{type(batch).__name__}"
-            )
-        x, x_pos = torch.as_tensor(x), torch.as_tensor(x_pos)
-        if x.ndim < 2 or x.shape != x_pos.shape:
-            raise InputError(
-                "sampler must return x and x_pos of the same shape N×…, got "
-                f"{tuple(x.shape)} and {tuple(x_pos.shape)}"
-            )
-        return Batch(x, x_pos)
-
-    return draw
-
-
-# --- what is handed to the estimator ----------------------------------------------------------------
-
-
-def pairs_of(
-    ica: ContrastiveICA, X: Any, X_pos: Any, lag: Any, groups: Any, *, reset: bool
-) -> tuple[PairSampler, Any]:
-    """A sampler of the pairs that the arguments of `fit` stand for, and their lag.
-
-    Args:
-        ica: the estimator, which takes note of the observations (`reset`) or has done so in `fit`.
-    """
-    if callable(X):
-        if X_pos is not None or lag is not None or groups is not None:
-            raise InputError("X draws pairs by itself: X_pos, lag and groups must not be given")
-        return checked(X), None
-    data = observations(ica, "X", X, reset=reset)
-    if X_pos is not None and _is_vector(X_pos):
-        warnings.warn(
-            "a vector in the place of X_pos is taken for labels y and ignored; sequences are "
-            "told apart by groups=",
-            stacklevel=3,
-        )
-        X_pos = None
-    if X_pos is None:
-        if lag is None:
-            lag = 1 if reset or ica.lag_ is None else ica.lag_
-        return ArrayPairs(data, within=sequences(len(data), lag, groups)), lag
-    if lag is not None or groups is not None:
-        raise InputError("X_pos says what is paired: lag and groups must not be given with it")
-    other = observations(ica, "X_pos", X_pos, reset=False)
-    if other.shape != data.shape:
-        raise InputError(f"X_pos must have the shape of X, {data.shape}, got {other.shape}")
-    if len(data) < 2:
-        raise InputError(f"X must hold at least 2 pairs, got n_samples={len(data)}")
-    return ArrayPairs(data, other), None
-
-
-def observations(ica: ContrastiveICA, name: str, X: Any, *, reset: bool) -> Array:
-    """Rows or images as an array, checked; memory maps stay what they are."""
-    if isinstance(X, Tensor):
-        X = np.asarray(as_array(name, X))
-    mapped = isinstance(X, np.memmap)
-    if isinstance(X, np.ndarray) and X.ndim > 2:
-        data = X
-        if X.dtype.kind not in "buif" or X.size == 0:
-            raise InputError(f"{name} must hold numbers, got {X.dtype} of shape {X.shape}")
-        if reset:
-            ica.n_features_in_ = math.prod(X.shape[1:])
-            ica.__dict__.pop("feature_names_in_", None)
-    else:
-        try:
-            with np.errstate(over="ignore", invalid="ignore"):  # sums of large numbers
-                data = validate_data(
-                    ica, X, reset=reset, dtype="numeric", ensure_all_finite=not mapped
-                )
-        except TypeError as error:
-            raise InputTypeError(f"{name}: {error}") from None
-        except (ValueError, OverflowError) as error:
-            raise InputError(f"{name}: {error}") from None
-    if reset:
-        ica._shape = tuple(data.shape[1:])
-    elif data.shape[1:] != ica._shape:
-        raise InputError(
-            f"{name} must hold observations of shape {ica._shape}, got {data.shape[1:]}"
-        )
-    return X if mapped else data
-
-
-def _is_vector(data: Any) -> bool:
-    return len(data.shape if hasattr(data, "shape") else as_array("X_pos", data).shape) == 1

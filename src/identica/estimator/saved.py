@@ -11,14 +11,15 @@ import torch
 from torch import nn
 
 from identica._serialize import from_plain, to_plain
-from identica._validate import positive
+from identica._validate import count, positive
 from identica.encoders import ContrastiveModel
 from identica.errors import DamagedError, InputError
 from identica.estimator import fit as fitting
-from identica.estimator.inputs import Network, make_encoder
+from identica.estimator.inputs import Sessions
+from identica.estimator.networks import Encoder, Network, blank_encoder, describe, given_network
 from identica.estimator.selection import Selection
 from identica.families import Family
-from identica.recipes import recipe
+from identica.losses import InfoNCE
 from identica.spaces import Space
 from identica.training import Training
 
@@ -43,9 +44,20 @@ def state_of(ica: ContrastiveICA) -> dict[str, Any]:
         "shape": list(ica._shape),
         "lag": to_plain(ica.lag_),
         "temperature": ica.temperature_,
-        "training": dict(vars(ica.training_)),
+        "window": ica.window_,
+        "counts": ica.counts_,
+        "encoder": describe(_of("the encoder", ica.model_.encoder, Encoder)),
         "history": ica.history_,
+        "bits": ica.bits_,
+        "training": dict(vars(ica.training_)),
+        "choices": {name: list(table.items()) for name, table in ica.choices_.items()},
+        "independent_pairs": ica.independent_pairs_,
+        "starts": ica.starts_,
     }
+    if ica._sessions is not None:
+        means, scales, counts = ica._sessions
+        both = ([row.tolist() for row in rows] for rows in (means, scales))
+        fitted["sessions"] = [*both, counts]
     if hasattr(ica, "feature_names_in_"):
         fitted["feature_names_in_"] = list(ica.feature_names_in_)
     if hasattr(ica, "selection_"):
@@ -76,7 +88,8 @@ def restore(kind: type[T], state: Any, path: Path, network: Network) -> T:
         )
     if network is not None:
         made.network = network
-        fit.model.encoder = make_encoder(made._shape, fit.model.space.dim, network, seed=0)
+        encoder = fit.model.encoder
+        encoder.network = given_network(network, made._shape, fit.model.space.dim, seed=0)
     try:
         fit.model.load_state_dict(state["weights"]["model"])
         fit.loss.load_state_dict(state["weights"]["loss"])
@@ -98,7 +111,17 @@ def _restore(
     conditional = _of("conditional", from_plain(fitted["conditional"]), Family)
     made._shape, made.lag_ = tuple(fitted["shape"]), from_plain(fitted["lag"])
     made.n_features_in_ = math.prod(made._shape)
-    made.training_ = Training(**fitted["training"])
+    made.window_, made.counts_ = count("window", fitted["window"]), bool(fitted["counts"])
+    made._sessions = None
+    if "sessions" in fitted:
+        means, scales, counts = fitted["sessions"]
+        means, scales = ([np.array(row, float) for row in rows] for rows in (means, scales))
+        made._sessions = Sessions(means, scales, bool(counts))
+    made.independent_pairs_ = float(fitted["independent_pairs"])
+    made.choices_ = {
+        str(name): {int(value): float(bits) for value, bits in table}
+        for name, table in fitted["choices"].items()
+    }
     if "feature_names_in_" in fitted:
         names = [_of("a feature name", name, str) for name in fitted["feature_names_in_"]]
         if len(names) != made.n_features_in_:
@@ -112,10 +135,9 @@ def _restore(
         )
 
     def modules() -> dict[str, Any]:
-        encoder = make_encoder(made._shape, space.dim, network, seed=0)
+        encoder = blank_encoder(fitted["encoder"], made._shape, space.dim, network)
         model = ContrastiveModel(space, conditional, encoder)
-        how = recipe(space, conditional, Training(), learn_precision=made.learn_precision)
-        loss = how.loss(conditional, learn_precision=space.dim if made.learn_precision else None)
+        loss = InfoNCE(conditional, learn_precision=space.dim if made.learn_precision else None)
         return {"model": model, "loss": loss}
 
     with torch.device("meta"):  # takes no memory, whatever sizes the file claims
@@ -125,7 +147,12 @@ def _restore(
                     raise ValueError(f"{part} has shape {tuple(weights[name][part].shape)}")
     temperature = positive("temperature", fitted["temperature"])
     return made, fitting.Fit(
-        **modules(), temperature=temperature, history=_records(fitted["history"])
+        **modules(),
+        temperature=temperature,
+        history=_records(fitted["history"]),
+        bits=float(fitted["bits"]),
+        starts=_records(fitted["starts"]),
+        training=Training(**fitted["training"]),
     )
 
 

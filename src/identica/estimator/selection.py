@@ -9,20 +9,20 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from identica._random import Device, as_generator
+from identica._random import as_generator
 from identica._validate import one_of
 from identica.errors import InputError
-from identica.estimator import fit as fitting
+from identica.estimator.fit import Fit, encode
 from identica.estimator.pairs import ArrayPairs, PairSampler
 from identica.families import Family, GeneralizedNormal, Laplace, Normal, VonMisesFisher
 from identica.spaces import Box, Euclidean, Space, Sphere
-from identica.training import Training
 
 Candidate = tuple[Space, Family]
 HELD_OUT = 4096
 NEARLY = 0.97  # of the best evidence: as good, for a fit this short
+COMPONENTS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20)
 EVEN = 0.08  # unevenness below which codes fill a box; a normal's is 0.13
 
 
@@ -105,15 +105,11 @@ class Selection:
 
 def select(
     choices: Sequence[Candidate],
-    start: Callable[[], nn.Module],
     sample: PairSampler,
-    training: Training,
+    fit: Callable[[Space, Family, PairSampler, str, Path | None], Fit],
     *,
-    learn_precision: bool = False,
-    device: Device = "cpu",
     seed: int = 0,
     folder: Path | None = None,
-    progress: bool = False,
 ) -> Selection:
     """Fit every candidate briefly, and choose by the evidence of held-out pairs.
 
@@ -126,36 +122,25 @@ def select(
 
     Args:
         choices: as from `candidates`.
-        start: makes an encoder before training.
         sample: draws pairs; of arrays, a fifth is held out.
-        training: of each short fit.
+        fit: fits a candidate briefly to the pairs of a sampler, with a label and a folder.
         folder: for checkpoints.
     """
     kept, held = sample.split() if isinstance(sample, ArrayPairs) else (sample, sample)
     # batches come from the seed itself
-    pairs = held(HELD_OUT, generator=as_generator(seed + 1, device))
+    pairs = held(HELD_OUT, generator=as_generator(seed + 1))
     records: list[dict[str, Any]] = []
     evidence: list[Tensor] = []
     for k, (space, family) in enumerate(choices):
-        fit = fitting.fit(
-            kept,
-            start(),
-            space,
-            family,
-            training,
-            learn_precision=learn_precision,
-            device=device,
-            seed=seed,
-            out=None if folder is None else folder / "candidates" / str(k),
-            progress=f"{k + 1} of {len(choices)}" if progress else None,
-        )
-        evidence.append(fit.log_likelihood(pairs) / math.log(2))
+        out = None if folder is None else folder / "candidates" / str(k)
+        found = fit(space, family, kept, f"{k + 1} of {len(choices)}", out)
+        evidence.append(found.log_likelihood(pairs) / math.log(2))
         records.append(
             {
                 "space": space_name(space),
                 "conditional": repr(family),
                 "bits": float(evidence[-1].mean()),
-                "unevenness": unevenness(fitting.encode(fit.model, pairs.x)),
+                "unevenness": unevenness(encode(found.model, pairs.x)),
             }
         )
     best = max(range(len(records)), key=lambda k: records[k]["bits"])
@@ -166,6 +151,22 @@ def select(
     chosen = choose(choices, records)
     table = sorted(records, key=lambda record: -record["bits"])
     return Selection(*choices[chosen], table)
+
+
+def count_components(fit: Callable[[int], float], most: int, *, least: int = 1) -> dict[int, float]:
+    """Held-out bits for numbers of codes, from the least up until more of them no longer help.
+
+    Args:
+        fit: fits that many codes briefly, and returns the evidence.
+        most: the largest number that is tried.
+    """
+    found: dict[int, float] = {}
+    for n in (n for n in COMPONENTS if least <= n <= max(least, most)):
+        found[n] = fit(n)
+        last = list(found.values())[-3:]
+        if len(last) == 3 and max(last[1:]) * NEARLY < last[0]:  # two more codes brought nothing
+            break
+    return found
 
 
 def choose(choices: Sequence[Candidate], records: Sequence[dict[str, Any]]) -> int:

@@ -9,11 +9,13 @@ import torch
 from torch import Tensor, nn
 
 from identica._tensors import floats, same_device
-from identica._validate import count, flag, members, positive
+from identica._validate import count, flag, members, one_of, positive
 from identica.distributed import gather
 from identica.errors import InputError
 from identica.families import Family
 from identica.losses._negatives import mean_log_sum_exp
+
+SOURCES = ("anchors", "positives")
 
 
 class InfoNCE(nn.Module):
@@ -21,7 +23,7 @@ class InfoNCE(nn.Module):
 
         L = −E log[ e^{s(h, h̃)/τ} / (e^{s(h, h̃)/τ} + Σ_j e^{s(h, h_j)/τ}) ]
 
-    for pairs of codes (h, h̃) and negatives h_j, the other anchors of the batch.
+    for pairs of codes (h, h̃) and negatives h_j, the other anchors of the batch or their positives.
 
     Args:
         conditional: the assumed p(z̃ | z), whose log-density up to a constant is s.
@@ -34,6 +36,9 @@ class InfoNCE(nn.Module):
             many of them in total. A small batch then has the optimum of a large one, at the cost of
             noise; if `self_negative` fixes the scale of the solution, that scale depends on it.
         positive_in_denominator: keep the positive pair in the denominator.
+        negatives_from: "anchors", as published, or "positives": the positives of the other anchors.
+            These follow the law of the positive they are compared with, which differs from that of the
+            anchors unless the marginal is uniform or stationary.
         symmetric: take both members of the pair as anchors in turn and average. Exact on the
             sphere with von Mises–Fisher; on a truncated box the reversed conditional has another form.
         apart: leave out negatives fewer than this many places from the anchor in the batch (in cyclic
@@ -61,6 +66,7 @@ class InfoNCE(nn.Module):
         *,
         effective_negatives: int | None = None,
         positive_in_denominator: bool = True,
+        negatives_from: str = "anchors",
         symmetric: bool = False,
         apart: int = 1,
         learn_tau: bool = False,
@@ -80,6 +86,12 @@ class InfoNCE(nn.Module):
             else count("effective_negatives", effective_negatives, at_least=2)
         )
         self.positive_in_denominator = flag("positive_in_denominator", positive_in_denominator)
+        self.negatives_from = one_of("negatives_from", negatives_from, SOURCES)
+        if self.negatives_from == "positives" and self.self_negative:
+            raise InputError(
+                'negatives_from="positives" has no anchor among the negatives, so self_negative must '
+                "be False"
+            )
         self.symmetric = flag("symmetric", symmetric)
         self.apart = count("apart", apart)
         if self.effective_negatives and self.self_negative and self.negatives == 1:
@@ -141,7 +153,7 @@ class InfoNCE(nn.Module):
         """The loss (a scalar) of anchors h and positives h_pos, both N×n.
 
         With K positives for each anchor (h_pos of shape N×K×n) it is the mean over them; the
-        positive must then stay out of the denominator.
+        positive must then stay out of the denominator, and the negatives are anchors.
         """
         floats("h", h, meta=True)
         if floats("h_pos", h_pos, meta=True).ndim not in (2, 3):
@@ -152,6 +164,8 @@ class InfoNCE(nn.Module):
             raise InputError(
                 "several positives per anchor need positive_in_denominator=False and symmetric=False"
             )
+        if h_pos.ndim == 3 and self.negatives_from == "positives":
+            raise InputError('several positives per anchor need negatives_from="anchors"')
         check_codes(h, h_pos if h_pos.ndim == 2 else h_pos[:, 0])
         if not self.training:
             check_finite(h, h_pos)
@@ -170,8 +184,9 @@ class InfoNCE(nn.Module):
         inverse_tau = (-self.log_tau).exp().to(anchors.dtype)
         alike = anchors if positives.ndim == 2 else anchors[:, None]
         similarity = self.conditional.similarity(alike, positives) * inverse_tau
-        # in training, the anchors of all processes
-        keys, offset = gather(anchors) if self.training else (anchors, 0)
+        others = anchors if self.negatives_from == "anchors" else positives
+        # in training, those of all processes
+        keys, offset = gather(others) if self.training else (others, 0)
         first, number = window(len(keys), self.self_negative, self.negatives, self.apart)
         beside = similarity if self.positive_in_denominator else None
         log_weight = 0.0
@@ -180,8 +195,8 @@ class InfoNCE(nn.Module):
                 own = self.conditional.similarity(anchors, anchors) * inverse_tau
                 beside = own if beside is None else torch.logaddexp(beside, own)
                 first, number = first + 1, number - 1
-            others = self.effective_negatives - self.self_negative
-            log_weight = math.log(others / number)
+            weighed = self.effective_negatives - self.self_negative
+            log_weight = math.log(weighed / number)
             beside = None if beside is None else beside - log_weight
         log_sum = mean_log_sum_exp(
             self.conditional, anchors, keys, beside, inverse_tau, first=offset + first, count=number

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -25,6 +26,13 @@ def log_likelihood(family: Family, h: Tensor, h_pos: Tensor, temperature: float)
         every = family.pairwise(h[rows], h_pos)
         values.append(own / temperature - (every / temperature).logsumexp(1) + math.log(len(h)))
     return torch.cat(values)
+
+
+def bits(family: Family, h: Tensor, h_pos: Tensor, temperatures: Sequence[float]) -> float:
+    """The mean log-likelihood of pairs of codes N×n in bits, at the best of some temperatures."""
+    own, every = family.similarity(h, h_pos), family.pairwise(h, h_pos)
+    found = [float((own / t - (every / t).logsumexp(1)).mean()) for t in temperatures]
+    return (max(found) + math.log(len(h))) / math.log(2)
 
 
 def calibrate(family: Family, h: Tensor, h_pos: Tensor) -> float:

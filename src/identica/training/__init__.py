@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+from identica.training.best import Stopping
 from identica.training.loop import History, Sampler, Training, train, write_metrics
 from identica.training.objectives import Contrastive, Supervised
 
-__all__ = ["Contrastive", "History", "Sampler", "Supervised", "Training", "train", "write_metrics"]
+__all__ = [
+    "Contrastive",
+    "History",
+    "Sampler",
+    "Stopping",
+    "Supervised",
+    "Training",
+    "train",
+    "write_metrics",
+]

@@ -7,7 +7,7 @@ tensors are compared by sketches: a few numbers that rounding changes little, an
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import NoneType
 from typing import Any
 
@@ -23,7 +23,9 @@ PLAIN = (bool, int, float, str, tuple, NoneType, Space, Family)
 LOOKED_AT = 1 << 16  # entries of a tensor that its sketch depends on
 
 
-def identify(settings: Any, seed: Any, objective: nn.Module, first: Any) -> dict[str, Any]:
+def identify(
+    settings: Sequence[Any], seed: Any, objective: nn.Module, first: Any
+) -> dict[str, Any]:
     """The identity of a run as plain data: its settings, its objective before training, and its
     first batch, which stands for the sampler and the data behind it."""
     state = {name: sketch(value) for name, value in objective.named_parameters()}
@@ -31,7 +33,7 @@ def identify(settings: Any, seed: Any, objective: nn.Module, first: Any) -> dict
     state |= {name: sketch(value)[:1] for name, value in objective.named_buffers()}
     parts = first if isinstance(first, (tuple, list)) else [first]
     return {
-        "training": dict(vars(settings)),
+        "training": [None if part is None else dict(vars(part)) for part in settings],
         "seed": seed if isinstance(seed, int) else None,
         "objective": structure(objective),
         "initial state": state,

@@ -6,7 +6,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import NoneType
@@ -22,6 +22,7 @@ from identica._random import as_generator
 from identica._validate import as_path, count, function, instance, nonnegative, one_of, positive
 from identica.errors import DamagedError, InputError, LostProcessError, NonFiniteLossError
 from identica.runs.folder import CHECKPOINT, METRICS, WEIGHTS
+from identica.training.best import Best, Stopping
 from identica.training.identity import differences, identify
 from identica.training.optimizers import OPTIMIZERS, make_optimizer
 
@@ -34,7 +35,8 @@ class Training:
         steps: number of steps.
         batch: pairs per step.
         lr: peak learning rate.
-        optimizer: "soap" (Adam in the eigenbasis of Shampoo's preconditioner), "muon" or "adam".
+        optimizer: "soap" (Adam in the eigenbasis of Shampoo's preconditioner), "muon", "adam" or
+            "adamw" (with a weight decay of 0.01).
         warmup: steps over which the learning rate rises from 0.
         decay: fraction of the steps, at the end, over which it falls to 0 as a cosine; 0 for none.
         score_every: steps between scores; there is always one at the end.
@@ -92,6 +94,8 @@ def train(
     training: Training | None = None,
     *,
     seed: int = 0,
+    until: int | None = None,
+    stopping: Stopping | None = None,
     score: Callable[[], dict[str, float]] | None = None,
     out: Path | str | None = None,
     progress: str | None = None,
@@ -113,6 +117,8 @@ def train(
         sample: draws a batch, `sample(size, generator=…)`.
         training: schedule and optimiser; `Training()` by default.
         seed: determines the batches.
+        until: stop after this step, for another call with the same `out` to resume; by default the last.
+        stopping: stop when a score no longer improves, and keep the best weights; by default the last.
         score: called every `score_every` steps; its result is recorded.
         out: folder for metrics and checkpoints.
         progress: label of a progress bar on stderr; none by default.
@@ -135,16 +141,21 @@ def train(
         if name == "sample" or called is not None:
             function(name, called)
     training = training or Training()
+    if stopping is not None and score is None:
+        raise InputError("score must be given with stopping, which decides by it")
     optimizer = make_optimizer(objective, training)
+    best = None if stopping is None else Best(objective, stopping)
     generator = as_generator(seed, _device(objective))
     folder = None if out is None else make_folder("out", as_path("out", out))
     history, start, seconds = History(), 0, 0.0
     first, identity = None, {}
     if folder:
         first = sample(training.batch, generator=generator)
-        identity = identify(training, seed, objective, first)
+        identity = identify((training, stopping), seed, objective, first)
         if (state := distributed.from_first(lambda: _read_state(folder))) is not None:
-            start, seconds = _restore(state, objective, optimizer, generator, identity, folder)
+            start, seconds = _restore(
+                state, objective, optimizer, best, generator, identity, folder
+            )
             history.records = distributed.from_first(lambda: _read_metrics(folder, start))
 
     rank, processes = distributed.group()
@@ -157,12 +168,16 @@ def train(
     def measure() -> dict[str, float]:
         objective.eval()
         record = {"step": done, "loss": value, "lr": training.lr * training.lr_factor(step)}
-        record |= {} if score is None else score()
+        with nullcontext() if best is None else best.averaged():
+            record |= {} if score is None else score()
         objective.train()
         return record | {"seconds": round(time.perf_counter() - began, 3)}
 
     objective.train()
-    for step in range(start, training.steps):
+    last = training.steps if until is None else min(until, training.steps)
+    for step in range(start, last):
+        if best and best.exhausted(step):
+            break
         if tick is not None:
             tick(step, training.steps)
         for group in optimizer.param_groups:
@@ -180,16 +195,21 @@ def train(
 
         done = step + 1
         bar.update()
-        saves = done % training.checkpoint_every == 0 or done == training.steps
+        if best:
+            best.update(done)
+        saves = done % training.checkpoint_every == 0 or done == last
         if saves:  # a checkpoint must be good, and these parameters have not had a loss yet
             _check_finite("largest parameter", _largest(objective.parameters()), step, folder)
-        if done % training.score_every == 0 or done == training.steps:
+        if done % training.score_every == 0 or done == last:
             record = distributed.from_first(measure)
             history.records.append(record)
             if board:
                 for name, number in record.items():
                     board.add_scalar(name, number, done)
             bar.set_postfix({k: f"{v:.4g}" for k, v in record.items() if k not in _NOT_SHOWN})
+            if best:
+                best.take(record)
+                saves = saves or best.exhausted(done)
         if leads and folder and saves:
             write_metrics(folder, history)
             state = {
@@ -198,12 +218,15 @@ def train(
                 "identity": identity,
                 "objective": objective.state_dict(),
                 "optimizer": optimizer.state_dict(),
+                "best": None if best is None else best.state(),
                 "generator": generator.get_state(),
             }
             checkpoints.save(folder / CHECKPOINT, state)
     bar.close()
     if board:
         board.close()
+    if best:
+        best.restore()
     objective.eval()
     if folder and leads:
         checkpoints.save_weights(folder / WEIGHTS, objective)
@@ -225,6 +248,7 @@ def _restore(
     state: Any,
     objective: nn.Module,
     optimizer: torch.optim.Optimizer,
+    best: Best | None,
     generator: torch.Generator,
     identity: dict[str, Any],
     folder: Path,
@@ -240,6 +264,8 @@ def _restore(
     try:
         objective.load_state_dict(state["objective"])
         optimizer.load_state_dict(state["optimizer"])
+        if best is not None:
+            best.load(state["best"])
         generator.set_state(state["generator"])
         return int(state["step"]), float(state["seconds"])
     except (KeyError, RuntimeError, ValueError, TypeError) as error:

@@ -39,10 +39,15 @@ def _adam(groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
     return torch.optim.Adam(groups)
 
 
+def _adamw(groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
+    return torch.optim.AdamW(groups, weight_decay=0.01)
+
+
 OPTIMIZERS: dict[str, Callable[[list[dict[str, Any]]], torch.optim.Optimizer]] = {
     "soap": _soap,
     "muon": _muon,
     "adam": _adam,
+    "adamw": _adamw,
 }
 
 

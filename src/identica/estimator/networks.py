@@ -1,0 +1,276 @@
+"""Encoders that take data as they come: whitening, scaling of pixels, and a network behind it."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
+
+from identica._random import as_generator
+from identica._validate import count, function
+from identica.encoders import MLP, ConvEncoder, blank
+from identica.errors import InputError
+
+Shape = tuple[int, ...]
+
+
+Network = nn.Module | Callable[[Shape, int], nn.Module] | None
+
+
+WIDE = 1000  # columns beyond which rows are scaled but no longer decorrelated
+
+
+class Columns(nn.Module):
+    """(x − mean)/scale·directions: rows whose columns are alike in size, as measured on a sample.
+
+    Constant columns become 0. Mean and scale are in double precision: the digits that vary may be the
+    last ones, and units may be any.
+
+    Args:
+        columns: number of columns d.
+        directions: number of directions that the scaled columns are projected on; 0 for none.
+    """
+
+    mean: Tensor
+    scale: Tensor
+    directions: Tensor
+
+    def __init__(self, columns: int, directions: int = 0) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(columns, dtype=torch.float64))
+        self.register_buffer("scale", torch.ones(columns, dtype=torch.float64))
+        shape = (columns, directions) if directions else (0,)
+        self.register_buffer("directions", torch.zeros(shape))
+
+    def forward(self, x: Tensor) -> Tensor:
+        normal = ((x.flatten(1) - self.mean) / self.scale).to(self.directions.dtype)
+        return normal @ self.directions if self.directions.numel() else normal
+
+    def measure(self, x: Tensor) -> Tensor:
+        """Take mean and scale from a sample N×d (or N×…), and return it scaled, N×d."""
+        given, x = x.dtype, x.flatten(1).to(self.mean)
+        moved = x - x[0]  # exact where rows are alike: no large offset comes into the sums
+        span = moved.abs().amax(0)
+        if not span.isfinite().all():
+            raise InputError("X must span less than 1e308, got columns with a wider range")
+        unit = moved / torch.where(span > 0, span, 1.0)  # whose squares neither vanish nor overflow
+        std, centre = torch.std_mean(unit, 0, correction=0)
+        varies = std * span > 4 * torch.finfo(x.dtype).eps * x.abs().amax(0)  # more than rounding
+        if not varies.any():
+            raise InputError(
+                f"X must vary, but every column is constant to the precision of its type ({given}): "
+                "subtract a large offset before converting to that type"
+            )
+        self.mean.copy_(x[0] + centre * span)
+        self.scale.copy_(torch.where(varies, std * span, torch.inf))
+        return torch.where(varies, (unit - centre) / std, 0.0)
+
+
+class Whiten(Columns):
+    """Columns with unit variances and no correlations.
+
+    Directions whose standard deviation is below a hundredth of the strongest one's (once every
+    column has unit variance) are not blown up further. Wide rows are scaled column by column.
+    """
+
+    def __init__(self, columns: int) -> None:
+        super().__init__(columns, columns if columns <= WIDE else 0)
+
+    def measure(self, x: Tensor) -> Tensor:
+        normal = super().measure(x)
+        if self.directions.numel():
+            values, vectors = _eigen(normal.T @ normal / len(x))
+            self.directions.copy_(vectors / values.clamp(min=1e-4 * values[-1]).sqrt())
+        return normal
+
+
+class Principal(Columns):
+    """Very wide rows, such as images, on their strongest directions.
+
+    One scale serves all columns, so that pixels which hardly change stay so.
+    """
+
+    def measure(self, x: Tensor) -> Tensor:
+        super().measure(x)
+        varies = self.scale.isfinite()
+        top = self.scale[varies].max()  # whose square may be too small or too large for a float
+        scale = top * (self.scale[varies] / top).square().mean().sqrt()
+        self.scale.copy_(torch.where(varies, scale, torch.inf))
+        normal = (x.flatten(1) - self.mean) / self.scale
+        # through the smaller of the two products
+        values, vectors = _eigen(normal @ normal.T)
+        count = self.directions.shape[1]
+        strong = normal.T @ vectors[:, -count:] / values[-count:].clamp(min=1e-300).sqrt()
+        weak = values[-count:] <= 1e-12 * values[-1]
+        self.directions.copy_(torch.where(weak, 0.0, strong))
+        return normal
+
+
+def _eigen(symmetric: Tensor) -> tuple[Tensor, Tensor]:
+    """Eigenvalues, ascending, and eigenvectors, whose signs are the same on every machine."""
+    values, vectors = torch.linalg.eigh(symmetric)
+    weights = 1 / torch.arange(1, len(vectors) + 1).to(vectors)
+    return values, torch.where(weights @ vectors < 0, -vectors, vectors)
+
+
+class RowNetwork(nn.Module):
+    """A·u + MLP(v) for rows x: u are their predictable directions, v = u or (`raw`) x itself.
+
+    The linear path starts at the most predictable directions, turned at random, and the MLP starts small.
+    So training begins with a map that folds nothing.
+
+    Args:
+        shape: of `matrix`: the number of columns of x, and of predictable directions, ascending.
+        n: number of codes.
+    """
+
+    matrix: Tensor
+
+    def __init__(
+        self,
+        shape: Sequence[int],
+        n: int,
+        hidden: Sequence[int],
+        *,
+        raw: bool = False,
+        seed: int = 0,
+    ) -> None:
+        super().__init__()
+        columns, predictable = (count("shape", size) for size in shape)
+        self.raw = raw
+        self.register_buffer("matrix", torch.zeros(columns, predictable))
+        self.linear = blank(nn.Linear, predictable, n, bias=False)
+        self.mlp = MLP(columns if raw else predictable, n, hidden, seed=seed)
+
+    @torch.no_grad()
+    def start(self, matrix: Tensor, seed: int) -> Self:
+        """Take the predictable directions, and begin at the last of them."""
+        (n, k), last = self.linear.weight.shape, self.mlp.layers[-1]
+        assert isinstance(last, nn.Linear)
+        turn = torch.linalg.qr(torch.randn(n, n, generator=as_generator(seed)))[0]
+        most = min(n, k)
+        self.matrix.copy_(matrix)
+        self.linear.weight.zero_()
+        self.linear.weight[:, k - most :] = turn[:, :most]
+        last.weight.mul_(0.3)
+        return self
+
+    def forward(self, x: Tensor) -> Tensor:
+        u = x @ self.matrix
+        return self.linear(u) + self.mlp(x if self.raw else u)
+
+
+class Pixels(nn.Module):
+    """Images or other arrays as floats; bytes from 0 to 255 become numbers from 0 to 1."""
+
+    scale: Tensor
+
+    def __init__(self, channels_last: bool = False) -> None:
+        super().__init__()
+        self.channels_last = channels_last
+        self.register_buffer("scale", torch.ones(()))
+
+    def measure(self, x: Tensor) -> None:
+        """Tell bytes up to 255 from masks of 0 and 1 by a sample; check that float32 can hold it."""
+        self.scale.fill_(255.0 if x.dtype == torch.uint8 and x.max() > 1 else 1.0)
+        values = x.to(self.scale.dtype)
+        if not values.isfinite().all() or (values.max() == values.min()) != (x.max() == x.min()):
+            raise InputError(
+                "X must hold images that float32 can tell apart, with values up to 3e38: bring them "
+                f"to about 0 to 1, got {float(x.min()):g} to {float(x.max()):g}"
+            )
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x.to(self.scale.dtype) / self.scale
+        return x.movedim(-1, 1) if self.channels_last else x
+
+
+class Encoder(nn.Module):
+    """A network behind what prepares its input."""
+
+    def __init__(self, enter: Columns | Pixels, network: nn.Module) -> None:
+        super().__init__()
+        self.enter, self.network = enter, network
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.network(self.enter(x))
+
+
+def given_network(network: Network, shape: Shape, n: int, *, seed: int) -> nn.Module:
+    """A network that is given, or made by a function of the shape of an observation and n."""
+    if isinstance(network, nn.Module):
+        return copy.deepcopy(network)  # an estimator's parameters stay untouched
+    function("network", network)
+    assert network is not None
+    with torch.random.fork_rng(devices=[]):  # torch's own layers draw from the global state
+        torch.default_generator.manual_seed(seed)
+        made = network(shape, n)
+    if not isinstance(made, nn.Module):
+        raise InputError(f"network must return a module, got {type(made).__name__}")
+    return made
+
+
+def convolutional(shape: Shape, n: int, *, seed: int) -> tuple[Pixels, nn.Module] | None:
+    """The network for images of 64×64, with or without channels, first or last; None for others.
+
+    >>> pixels, network = convolutional((64, 64, 3), 10, seed=0)
+    >>> network(pixels(torch.zeros(2, 64, 64, 3))).shape
+    torch.Size([2, 10])
+    """
+    last = len(shape) == 3 and shape[:2] == (64, 64)
+    if len(shape) not in (2, 3) or (shape[-2:] != (64, 64) and not last):
+        return None
+    channels = 1 if len(shape) == 2 else shape[-1] if last else shape[0]
+    return Pixels(channels_last=last), ConvEncoder(n, channels=channels, seed=seed)
+
+
+@torch.no_grad()
+def width(encoder: Encoder, shape: Shape) -> int:
+    """The number n of codes for observations of a shape."""
+    codes = encoder(torch.zeros(2, *shape))
+    if codes.ndim != 2:
+        raise InputError(f"network must give codes N×n, got {tuple(codes.shape)}")
+    return int(codes.shape[1])
+
+
+def describe(encoder: Encoder) -> dict[str, Any]:
+    """What `blank_encoder` needs to make an encoder of the same shapes again, as plain data."""
+    enter, network = encoder.enter, encoder.network
+    found: dict[str, Any] = {"enter": type(enter).__name__}
+    if isinstance(enter, Pixels):
+        found["channels_last"] = enter.channels_last
+    else:
+        found["directions"] = enter.directions.shape[-1]
+    if isinstance(network, RowNetwork):
+        layers = [layer.out_features for layer in network.mlp.layers[:-1]]
+        found |= {"rows": list(network.matrix.shape), "hidden": layers, "raw": network.raw}
+    elif isinstance(network, ConvEncoder):
+        found["channels"] = network.channels
+    return found
+
+
+def blank_encoder(
+    found: Mapping[str, Any], shape: Shape, n: int, network: nn.Module | None
+) -> Encoder:
+    """An encoder by what `describe` said of it, with a network that was given, if it was."""
+    enter: Columns | Pixels
+    match found["enter"]:
+        case "Pixels":
+            enter = Pixels(bool(found["channels_last"]))
+        case "Whiten":
+            enter = Whiten(*shape)
+        case "Principal":
+            enter = Principal(math.prod(shape), int(found["directions"]))
+        case _:
+            enter = Columns(math.prod(shape))
+    if network is None:
+        if "rows" in found:
+            widths = [int(h) for h in found["hidden"]]
+            network = RowNetwork(found["rows"], n, widths, raw=bool(found["raw"]))
+        else:
+            network = ConvEncoder(n, channels=int(found["channels"]))
+    return Encoder(enter, network)
