@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -123,7 +123,7 @@ def sampler(data: KittiMasks, max_lag: int) -> Sampler:
 class KittiTable(Study[KittiRow]):
     """MCC on KITTI Masks: real factors, which no model knows the distribution of."""
 
-    def ready(self) -> None:
+    def ready(self, rows: Sequence[KittiRow]) -> None:
         kitti_masks.load()
 
     def targets(self, row: KittiRow) -> list[Target]:

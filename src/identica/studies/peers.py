@@ -1,0 +1,79 @@
+"""Other methods on the same recordings: PCA, FastICA and, where it is installed, CEBRA."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Counts = NDArray[Any]
+Encode = Callable[[Counts], NDArray[np.float64]]
+
+LINEAR = ("pca", "fastica")
+WINDOWS = (1, 3, 5, 7, 11, 15, 21, 31)  # those that `ContrastiveICA` chooses from
+
+
+def cebra_is_installed() -> bool:
+    """Whether CEBRA (Schneider, Lee & Mathis, Nature 2023) can be imported."""
+    return find_spec("cebra") is not None
+
+
+def linear(kind: str, counts: Counts, n: int, window: int, *, seed: int) -> Encode:
+    """n principal or independent components of the square roots of counts, as a function of counts.
+
+    Columns are standardised, and each row is the mean of so many around it in time.
+    """
+    from sklearn.decomposition import PCA, FastICA
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    method = PCA(n, random_state=seed)
+    if kind == "fastica":
+        method = FastICA(n, whiten="unit-variance", max_iter=1000, tol=1e-3, random_state=seed)
+    model = make_pipeline(StandardScaler(), method)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # what it found counts all the same
+        model.fit(smoothed(counts, window))
+    return lambda rows: np.asarray(model.transform(smoothed(rows, window)))
+
+
+def smoothed(counts: Counts, window: int) -> NDArray[np.float64]:
+    """Square roots of counts, averaged over a window in time, which is cut short at the ends.
+
+    >>> smoothed(np.array([[0], [9], [0]]), 3).ravel()
+    array([1.5, 1. , 1.5])
+    """
+    from scipy.ndimage import uniform_filter1d
+
+    roots = np.sqrt(counts.astype(float))
+    inside = uniform_filter1d(np.ones(len(roots)), window, mode="constant")
+    return np.asarray(uniform_filter1d(roots, window, axis=0, mode="constant") / inside[:, None])
+
+
+def cebra(counts: Counts, n: int, *, seed: int, iterations: int = 5000) -> Encode:
+    """CEBRA's codes from time alone, with the settings of its authors' demo of the hippocampus.
+
+    It sees ten bins around each row. Positives are ten bins apart, so that these hardly overlap.
+    """
+    import torch
+    from cebra import CEBRA
+
+    model = CEBRA(
+        model_architecture="offset10-model",
+        conditional="time",
+        time_offsets=10,
+        output_dimension=n,
+        batch_size=512,
+        max_iterations=iterations,
+        learning_rate=3e-4,
+        device="cpu",
+    )
+    with torch.random.fork_rng(devices=[]):  # it draws from the global generator
+        torch.manual_seed(seed)
+        model.fit(counts.astype(np.float32))
+    return lambda rows: np.asarray(model.transform(rows.astype(np.float32)), float)
