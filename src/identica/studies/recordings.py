@@ -135,7 +135,8 @@ class RecordingRun:
         result: dict[str, Any] = {"pairs": 0, "seed": self.seed}
         if self.kind in OURS:
             ica, said = self.fitted(folder, data, split)
-            encode, steps = ica.transform, sum(start["steps"] for start in ica.starts_)
+            encode: peers.Encode = ica.transform
+            steps = sum(start["steps"] for start in ica.starts_)
             result |= {"window": ica.window_, "pairs": steps * ica.training_.batch}
         elif self.kind == "cebra":
             # its codes have unit length: factors that fill a box need one more

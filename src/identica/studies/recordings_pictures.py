@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from identica.metrics import match
 from identica.report import plots
 from identica.runs.folder import WEIGHTS
-from identica.studies import decoding
+from identica.studies import decoding, peers
 from identica.studies.decoding import Labelled, Split
 from identica.studies.study import Finished, Picture, read_metrics
 from identica.studies.synthetic import rescaled
@@ -50,7 +50,7 @@ def recovered(runs: Mapping[str, tuple[RecordingRun, Finished]]) -> list[Picture
     run, finished = runs["contrastive"]
     data, what, seed = run.data(), run.row.what, f"seed {finished.seed}"
     split = Split.of(len(data))
-    encode = ContrastiveICA.load(finished.folder / WEIGHTS).transform
+    encode: peers.Encode = ContrastiveICA.load(finished.folder / WEIGHTS).transform
     known, test = run.codes(encode, data, split)
     codes = {"contrastive": test.codes}
     if "pca" in runs:
@@ -65,7 +65,7 @@ def recovered(runs: Mapping[str, tuple[RecordingRun, Finished]]) -> list[Picture
     )
     names = [NAMES[what]] if what in NAMES else [f"factor {i + 1}" for i in range(true.shape[1])]
     figure = plots.decoded_over_time(
-        data.bin * np.arange(len(true)), true, decoded, names, period=PERIODS.get(what)
+        data.bin * np.arange(len(true), dtype=float), true, decoded, names, period=PERIODS.get(what)
     )
     caption = f"Decoded and true in the first {data.bin * len(true):.0f} s of the test, {seed}"
     return [*pictures, Picture(caption, plots.inline(figure, dpi=90))]
