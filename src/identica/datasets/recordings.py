@@ -23,6 +23,7 @@ from identica.errors import InputError
 
 TRACK = 1.6  # metres
 MOST = 255  # spikes of a neuron in a bin
+ROUNDED = 1e-5  # what single precision may add to a label
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,15 +106,17 @@ def load(name: str, path: str | Path | None = None) -> Recording:
         path = find(
             "recordings",
             source.file,
-            get=f"it must hold the arrays {', '.join(names)}, a row for each bin of "
-            f"{1000 * source.bin:.0f} ms (see the docs on recordings)",
+            get=f"put the published recording there, as the arrays {', '.join(names)} with a row for "
+            f"each bin of {1000 * source.bin:.0f} ms",
         )
     found = read_npz(path, names)
     try:
         made = Recording(
             name, found["counts"], found[source.label], source.bin, found.get("direction")
         )
-        if made.label.ndim != 1 or made.label.min() < source.low or made.label.max() > source.high:
+        label = made.label.astype(float)
+        inside = (label >= source.low - ROUNDED) & (label <= source.high + ROUNDED)
+        if label.ndim != 1 or not inside.all():
             raise InputError(
                 f"{source.label} must be {source.unit} from {source.low:.3g} to {source.high:.3g}, one "
                 "for each bin"
@@ -124,15 +127,17 @@ def load(name: str, path: str | Path | None = None) -> Recording:
 
 
 def check(recording: Recording) -> dict[str, float]:
-    """What a recording holds, in numbers: bins, neurons, minutes, spikes per second and neuron."""
+    """What a recording holds, in numbers.
+
+    >>> check(Recording("one cell", np.array([[0], [3]]), np.zeros(2), bin=0.5))
+    {'bins': 2, 'neurons': 1, 'silent neurons': 0, 'seconds': 1.0, 'spikes per neuron and second': 3.0}
+    """
     counts = recording.counts
     seconds = len(counts) * recording.bin
     return {
         "bins": len(counts),
         "neurons": counts.shape[1],
-        "silent": int((counts.max(axis=0) == 0).sum()),
-        "minutes": seconds / 60,
-        "hertz": float(counts.sum(dtype=np.int64)) / seconds / counts.shape[1],
-        "lowest": float(recording.label.min()),
-        "highest": float(recording.label.max()),
+        "silent neurons": int((counts.max(axis=0) == 0).sum()),
+        "seconds": seconds,
+        "spikes per neuron and second": float(counts.mean()) / recording.bin,
     }

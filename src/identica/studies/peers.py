@@ -14,7 +14,6 @@ Counts = NDArray[Any]
 Encode = Callable[[Counts], NDArray[np.float64]]
 
 LINEAR = ("pca", "fastica")
-WINDOWS = (1, 3, 5, 7, 11, 15, 21, 31)  # those that `ContrastiveICA` chooses from
 
 
 def cebra_is_installed() -> bool:
@@ -22,37 +21,24 @@ def cebra_is_installed() -> bool:
     return find_spec("cebra") is not None
 
 
-def linear(kind: str, counts: Counts, n: int, window: int, *, seed: int) -> Encode:
-    """n principal or independent components of the square roots of counts, as a function of counts.
+def linear(kind: str, counts: Counts, n: int, *, seed: int) -> Encode:
+    """n principal or independent components ("pca" or "fastica") as a function of counts.
 
-    Columns are standardised, and each row is the mean of so many around it in time.
+    They are those of the square roots of counts, whose noise is alike for all, with columns standardised.
     """
     from sklearn.decomposition import PCA, FastICA
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
+    from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
     method = PCA(n, random_state=seed)
     if kind == "fastica":
         method = FastICA(n, whiten="unit-variance", max_iter=1000, tol=1e-3, random_state=seed)
-    model = make_pipeline(StandardScaler(), method)
+    model = make_pipeline(FunctionTransformer(np.sqrt), StandardScaler(), method)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # what it found counts all the same
-        model.fit(smoothed(counts, window))
-    return lambda rows: np.asarray(model.transform(smoothed(rows, window)))
-
-
-def smoothed(counts: Counts, window: int) -> NDArray[np.float64]:
-    """Square roots of counts, averaged over a window in time, which is cut short at the ends.
-
-    >>> smoothed(np.array([[0], [9], [0]]), 3).ravel()
-    array([1.5, 1. , 1.5])
-    """
-    from scipy.ndimage import uniform_filter1d
-
-    roots = np.sqrt(counts.astype(float))
-    inside = uniform_filter1d(np.ones(len(roots)), window, mode="constant")
-    return np.asarray(uniform_filter1d(roots, window, axis=0, mode="constant") / inside[:, None])
+        model.fit(counts.astype(float))
+    return lambda rows: np.asarray(model.transform(rows.astype(float)))
 
 
 def cebra(counts: Counts, n: int, *, seed: int, iterations: int = 5000) -> Encode:

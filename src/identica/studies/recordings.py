@@ -22,7 +22,7 @@ from identica.recipes import PRESETS, Recipe
 from identica.runs import Tick
 from identica.runs.folder import METRICS, PARTS, WEIGHTS, plain, run_name
 from identica.studies import decoding, peers
-from identica.studies.decoding import Labelled, Split
+from identica.studies.decoding import SMOOTHED, Labelled, train_rows
 from identica.studies.study import Finished, Picture, Study, Target, read_metrics
 from identica.training import History, write_metrics
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 KINDS = ("contrastive", "pca", "fastica", "cebra", "shuffled")
 OURS = ("contrastive", "shuffled")
-SHOWN = 2400  # bins of the test that are drawn
 
 
 @dataclass(frozen=True)
@@ -129,88 +128,60 @@ class RecordingRun:
     def run(self, folder: Path, tick: Tick = lambda *_: None) -> dict[str, Any]:
         """Fit and score, from wherever an earlier run stopped; the content of result.json."""
         data = self.data()
-        split = Split.of(len(data))
+        counts, test = np.split(data.counts, [train_rows(len(data))])
         before, began = _spent(folder), time.perf_counter()
         tick(0, 3, "fitting")
         result: dict[str, Any] = {"pairs": 0, "seed": self.seed}
         if self.kind in OURS:
-            ica, said = self.fitted(folder, data, split)
+            ica, said = self.estimator(folder, counts)
             encode: peers.Encode = ica.transform
             steps = sum(start["steps"] for start in ica.starts_)
             result |= {"window": ica.window_, "pairs": steps * ica.training_.batch}
-        elif self.kind == "cebra":
-            # its codes have unit length: factors that fill a box need one more
-            more = self.row.what == "factors"
-            options = {} if self.steps is None else {"iterations": self.steps}
-            n, counts = self.row.codes + more, data.counts[: split.fitted]
-            encode = peers.cebra(counts, n, seed=self.seed, **options)
         else:
-            result["window"] = self.window(data, split)
-            encode = self.linear(data, split, result["window"])
+            encode = self.peer(counts)
         seconds = before + time.perf_counter() - began
         tick(1, 3, "scoring")
-        known, test = self.codes(encode, data, split)
-        result |= {"scores": decoding.scores(self.row.what, known, test), "seconds": seconds}
-        if self.kind not in OURS:
-            return result
-        tick(2, 3, "diagnosing")
-        counts = data.counts
-        result |= {
-            "bits": ica.score(counts[split.fitted :]),
-            "verdict": ica.diagnose(counts[: split.fitted]).verdict,
-            "warning": said,
-        }
+        scores = decoding.scores(self.row.what, *self.codes(encode, data))
+        result |= {"scores": scores, "seconds": seconds}
+        if self.kind in OURS:
+            tick(2, 3, "diagnosing")
+            verdict = ica.diagnose(counts).verdict
+            result |= {"bits": ica.score(test), "verdict": verdict, "warning": said}
         return result
 
-    def fitted(
-        self, folder: Path, data: Recording, split: Split
-    ) -> tuple[ContrastiveICA, str | None]:
-        """The estimator, which is written to the folder of the run, and its warning, if any."""
+    def estimator(self, folder: Path, counts: peers.Counts) -> tuple[ContrastiveICA, str | None]:
+        """The fitted estimator, which is written to the folder of the run, and its warning, if any."""
         from identica.estimator import ContrastiveICA
 
-        row = self.row
         ica = ContrastiveICA(
-            row.codes,
-            space=row.space,
+            self.row.codes,
+            space=self.row.space,
             steps=self.steps,
             random_state=self.seed,
             folder=folder / PARTS,
         )
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always", TrustWarning)
-            ica.fit(data.counts[: split.fitted])
+            ica.fit(counts)
         ica.save(folder / WEIGHTS)
         write_metrics(folder, History(ica.history_))
         return ica, str(said[0].message) if said else None
 
-    def window(self, data: Recording, split: Split) -> int:
-        """The window that suits PCA or FastICA best, by the part to choose by."""
-        head = Recording(
-            data.name, data.counts[: split.fitted], data.label[: split.fitted], data.bin
-        )
-        inner = Split(0, split.kept, split.fitted)
+    def peer(self, counts: peers.Counts) -> peers.Encode:
+        """Another method, fitted."""
+        n = self.row.codes
+        if self.kind in peers.LINEAR:
+            return peers.linear(self.kind, counts, n, seed=self.seed)
+        options = {} if self.steps is None else {"iterations": self.steps}
+        n += self.row.what == "factors"  # its codes have unit length: those of a box need one more
+        return peers.cebra(counts, n, seed=self.seed, **options)
 
-        def missed(window: int) -> float:
-            known, chosen = self.codes(self.linear(head, inner, window), head, inner)
-            what = self.row.what
-            return decoding.error(what, chosen.label, decoding.decode(what, known, chosen.codes))
-
-        return min(peers.WINDOWS, key=missed)
-
-    def linear(self, data: Recording, split: Split, window: int) -> peers.Encode:
-        """PCA or FastICA of the part to fit to."""
-        return peers.linear(
-            self.kind, data.counts[: split.fitted], self.row.codes, window, seed=self.seed
-        )
-
-    def codes(
-        self, encode: peers.Encode, data: Recording, split: Split
-    ) -> tuple[Labelled, Labelled]:
-        """Codes and labels of the part to fit to, and of the test, which know nothing of each other."""
-        parts = slice(split.fitted), slice(split.fitted, None)
+    def codes(self, encode: peers.Encode, data: Recording) -> tuple[Labelled, Labelled]:
+        """Codes and labels of the part to fit to, and of the test; neither is smoothed across."""
+        first = train_rows(len(data))
         known, test = (
             Labelled(np.asarray(encode(data.counts[part]), float), data.label[part].astype(float))
-            for part in parts
+            for part in (slice(first), slice(first, None))
         )
         return known, test
 
@@ -229,8 +200,10 @@ class RecordingsTable(Study[RecordingRow]):
     legend = (
         "Mean ± standard deviation over seeds (how many), on the last fifth of each recording: R² of a "
         "linear map and MCC in %, median error in cm or degrees (in table.json as a share of the track "
-        f"of {recordings.TRACK} m, or of 180°). Bits: evidence on pairs of the last fifth. Diagnosis: "
-        "without the labels. Shuffled: the contrastive model on rows in random order."
+        f"of {recordings.TRACK} m, or of 180°). Smoothed: codes are averaged over the window in time that "
+        "is best for the last eighth of the bins to fit to. Bits: held-out evidence, on pairs of the last "
+        "fifth. Diagnosis: of the codes without the labels. Window: that of the contrastive model. "
+        "Shuffled: the contrastive model on a copy whose rows are in random order."
     )
 
     def ready(self, rows: Sequence[RecordingRow]) -> None:
@@ -283,12 +256,14 @@ class RecordingsTable(Study[RecordingRow]):
         }
 
     def label(self, target: Target) -> str:
-        return {"r2": "R²", "mcc": "MCC"}.get(target.score, "median error")
+        name = target.score.removesuffix(SMOOTHED)
+        shown = {"r2": "R²", "mcc": "MCC"}.get(name, "median error")
+        return shown if name == target.score else f"{shown}, smoothed"
 
     def show(self, value: float, score: str = "") -> str:
-        if score == "position_error":
+        if score.startswith("position"):
             return f"{100 * recordings.TRACK * value:.2f} cm"
-        if score == "angle_error":
+        if score.startswith("angle"):
             return f"{180 * value:.2f}°"
         return super().show(value)
 

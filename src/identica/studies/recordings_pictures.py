@@ -12,7 +12,7 @@ from identica.metrics import match
 from identica.report import plots
 from identica.runs.folder import WEIGHTS
 from identica.studies import decoding, peers
-from identica.studies.decoding import Labelled, Split
+from identica.studies.decoding import Labelled, train_rows
 from identica.studies.study import Finished, Picture, read_metrics
 from identica.studies.synthetic import rescaled
 
@@ -49,14 +49,13 @@ def recovered(runs: Mapping[str, tuple[RecordingRun, Finished]]) -> list[Picture
         return []
     run, finished = runs["contrastive"]
     data, what, seed = run.data(), run.row.what, f"seed {finished.seed}"
-    split = Split.of(len(data))
     encode: peers.Encode = ContrastiveICA.load(finished.folder / WEIGHTS).transform
-    known, test = run.codes(encode, data, split)
+    known, test = run.codes(encode, data)
     codes = {"contrastive": test.codes}
     if "pca" in runs:
-        other, pca = runs["pca"]
-        encode = other.linear(data, split, int(pca.result["window"]))
-        codes["PCA"] = other.codes(encode, data, split)[1].codes
+        other, _ = runs["pca"]
+        encode = other.peer(data.counts[: train_rows(len(data))])
+        codes["PCA"] = other.codes(encode, data)[1].codes
     pictures = [Picture(f"{_caption(what)}, {seed}", _codes(what, codes, test))]
     rows = int(SHOWN / data.bin)
     true, decoded = (
