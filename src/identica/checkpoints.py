@@ -70,7 +70,9 @@ def checksum(tensors: Mapping[str, Tensor], tree: str | None = None) -> str:
     found = hashlib.sha256((tree or "").encode())
     for name, tensor in sorted(tensors.items()):
         found.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        found.update(tensor.cpu().contiguous().flatten().view(torch.uint8).numpy().data)
+        # a copy, as a tensor of one entry may have any stride
+        flat = tensor.cpu().flatten().clone(memory_format=torch.contiguous_format)
+        found.update(flat.view(torch.uint8).numpy().data)
     return found.hexdigest()
 
 
@@ -80,7 +82,7 @@ def _take_out(value: Any, tensors: dict[str, Tensor]) -> Any:
         # the order of its axes in memory comes along: products of transposed matrices round otherwise
         order = sorted(range(value.ndim), key=value.stride, reverse=True)
         name = f"t{len(tensors)}"
-        tensors[name] = value.detach().permute(order).contiguous().clone()
+        tensors[name] = value.detach().permute(order).clone(memory_format=torch.contiguous_format)
         return {"tensor": [name, order]}
     if isinstance(value, dict):
         # optimiser states have whole numbers as keys, which JSON would turn into strings

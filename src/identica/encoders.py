@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 from types import NoneType
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -41,7 +42,7 @@ class MLP(nn.Module):
         hidden = members("hidden", hidden, "a list of widths")
         widths = [count("n_in", n_in), *(count("hidden", h) for h in hidden)]
         widths.append(count("n_out", n_out))
-        self.layers = nn.ModuleList(skip_init(nn.Linear, *fan) for fan in pairwise(widths))
+        self.layers = nn.ModuleList(blank(nn.Linear, *fan) for fan in pairwise(widths))
         initialise(self, seed)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -79,11 +80,9 @@ class ConvEncoder(nn.Module):
         widths = [self.channels, 32, 32, 64, 64]
         self.layers = nn.Sequential()
         for fan_in, fan_out in pairwise(widths):
-            self.layers.extend(
-                [skip_init(nn.Conv2d, fan_in, fan_out, 4, 2, 1), nn.ReLU(inplace=True)]
-            )
-        self.layers.extend([skip_init(nn.Conv2d, 64, 256, 4), nn.ReLU(inplace=True), nn.Flatten()])
-        self.layers.append(skip_init(nn.Linear, 256, count("n_out", n_out)))
+            self.layers.extend([blank(nn.Conv2d, fan_in, fan_out, 4, 2, 1), nn.ReLU(inplace=True)])
+        self.layers.extend([blank(nn.Conv2d, 64, 256, 4), nn.ReLU(inplace=True), nn.Flatten()])
+        self.layers.append(blank(nn.Linear, 256, count("n_out", n_out)))
         initialise(self, seed, relu=True)
         self.layers.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
@@ -100,9 +99,14 @@ class ConvEncoder(nn.Module):
         return self.layers(x.contiguous(memory_format=torch.channels_last))
 
 
+def blank(kind: type[nn.Module], *sizes: int, **options: Any) -> Any:
+    """A layer whose weights are not drawn yet, on the default device (`skip_init` alone takes the CPU)."""
+    return skip_init(kind, *sizes, device=torch.get_default_device(), **options)
+
+
 def initialise(network: nn.Module, seed: int, *, relu: bool = False) -> None:
-    """Redraw all weights and biases of linear and convolutional layers from a seed alone (with
-    `skip_init`, creating the layers draws nothing).
+    """Redraw all weights and biases of linear and convolutional layers from a seed alone (creating the
+    layers with `blank` draws nothing).
 
     They are U(±1/√fan-in) as in torch's own layers, or N(0, 2/fan-in) with biases of 0 for networks
     of ReLUs (He et al., "Delving deep into rectifiers", ICCV 2015).

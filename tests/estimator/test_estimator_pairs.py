@@ -3,7 +3,9 @@ import pytest
 import torch
 
 from identica import InputError
-from identica.estimator.pairs import ArrayPairs, checked, rows_of, sequences
+from identica.estimator.pairs import ArrayPairs, are_counts, rows_of
+from identica.estimator.prepare import View
+from identica.estimator.sequences import sequences
 
 
 def generator(seed=0):
@@ -53,20 +55,152 @@ def test_lags_of_a_range_are_equally_likely():
     assert np.allclose(counts / 30_000, 1 / 3, atol=0.02)
 
 
+# --- windows ----------------------------------------------------------------------------------------
+
+
+def sections(groups):
+    """Rows of each group, in order of time."""
+    return [
+        [i for i, other in enumerate(groups) if other == label] for label in sorted(set(groups))
+    ]
+
+
+def window_of(rows, place, width):
+    """The rows of a window around a place among those of its sequence."""
+    reach = range(place - (width - 1) // 2, place + width // 2 + 1)
+    return [rows[k] for k in reach if 0 <= k < len(rows)]
+
+
+@pytest.mark.parametrize("width", [2, 3, 4, 7])
+@pytest.mark.parametrize("groups", ["a" * 30, "a" * 12 + "b" * 9 + "c" * 3, "abc" * 11])
+def test_a_window_is_the_mean_of_its_rows(groups, width):
+    x = np.random.default_rng(0).normal(size=(len(groups), 2))
+    pairs = View(1, width).of(ArrayPairs(x, within=sequences(len(groups), 1, list(groups))))
+    parts = sections(groups)
+    expected = {
+        tuple(np.r_[x[window_of(rows, a, width)].mean(0), x[window_of(rows, b, width)].mean(0)])
+        for rows in parts
+        for a, b in ((a, a + width) for a in range(len(rows) - width))
+    }
+    found = torch.cat(pairs(1000, generator=generator()), dim=1).numpy()
+    assert len(found) == len(expected) == len(pairs)
+    assert np.allclose(sorted(map(tuple, found)), sorted(expected), atol=1e-12)
+    # and each row, in the order of the sequences
+    seen = pairs.observed(np.arange(len(groups))).numpy()
+    each = [x[window_of(rows, k, width)].mean(0) for rows in parts for k in range(len(rows))]
+    assert np.allclose(seen, each, atol=1e-12)
+
+
+@pytest.mark.parametrize("lag", [1, 3, (1, 4)])
+@pytest.mark.parametrize("width", [1, 2, 3, 6, 7])
+@pytest.mark.parametrize("groups", ["a" * 30, "a" * 14 + "b" * 16, "ab" * 14])
+def test_windows_of_a_pair_share_no_row(groups, width, lag):
+    n = len(groups)
+    within = sequences(n, lag, list(groups))
+    pairs = View(lag, width).of(ArrayPairs(np.zeros((n, 1)), within=within)).within
+    low, high = lag if isinstance(lag, tuple) else (lag, lag)
+    nearest = set()
+    for steps in range(pairs.low, pairs.high + 1):
+        first, second = pairs.at(np.arange(pairs.pairs), np.full(pairs.pairs, steps))
+        for a, b in zip(first, second, strict=True):
+            ends = [pairs.around(np.array([at]), width) for at in (a, b)]
+            left, right = (set(where[inside].tolist()) for where, inside in ends)
+            assert left & right == set()
+            nearest.add(min(right) - max(left))
+    assert min(nearest) == low
+    assert max(nearest) <= high
+
+
+def test_windows_of_whole_numbers_and_of_images():
+    x = np.arange(20)[:, None]
+    pairs = ArrayPairs(x, within=sequences(20), window=4)
+    assert pairs.observed(np.array([5])).item() == pytest.approx(np.mean([4, 5, 6, 7]))
+    images = np.arange(20, dtype=np.uint8)[:, None, None] * np.ones((1, 3, 3), np.uint8)
+    seen = ArrayPairs(images, within=sequences(20), window=3).observed(np.array([0, 9]))
+    assert seen.shape == (2, 3, 3)
+    assert seen[:, 0, 0].tolist() == [0.5, 9.0]
+
+
+# --- counts -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("data", "answer"),
+    [
+        (np.array([[0, 3], [1, 2]]), True),
+        (np.array([[0.0, 3.0], [1.0, 2.0]]), True),
+        (np.array([[0, 3], [1, 2]], np.uint8), True),
+        (np.array([[0, -3], [1, 2]]), False),
+        (np.array([[0.5, 3.0], [1.0, 2.0]]), False),
+        (np.array([[0, 1], [1, 1]]), False),  # yes and no
+        (np.array([[0, 300], [1, 2]]), False),  # measurements, such as of a 16-bit sensor
+        (np.array([[np.nan, 3.0], [1.0, 2.0]]), False),
+        (np.full((2, 3, 3), 7, np.uint8), False),  # pictures
+    ],
+)
+def test_counts_are_small_whole_numbers(data, answer):
+    assert are_counts(data) == answer
+
+
+def test_square_roots_are_taken_before_the_mean():
+    x = np.random.default_rng(0).poisson(4.0, size=(30, 2))
+    pairs = ArrayPairs(x, within=sequences(30), window=3, counts=True)
+    expected = np.sqrt(x[9:12]).mean(0)
+    assert np.allclose(pairs.observed(np.array([10]))[0], expected, atol=1e-12)
+    both = ArrayPairs(x, x[::-1], counts=True)(30, generator=generator())
+    assert np.allclose(sorted(both.x_pos[:, 0]), np.sqrt(sorted(x[:, 0])))
+    with pytest.raises(InputError, match="X must hold counts, as in fit, but some .* negative"):
+        ArrayPairs(x - 1, within=sequences(30), counts=True)(30, generator=generator())
+
+
+# --- held-out pairs ---------------------------------------------------------------------------------
+
+
 @pytest.mark.parametrize("n", [10, 47, 1000])
-def test_a_split_leaves_every_pair_to_one_side_alone(n):
+def test_given_pairs_are_each_on_one_side(n):
     x = np.arange(n)[:, None]
-    for pairs in (ArrayPairs(x, x), ArrayPairs(x, within=sequences(n))):
-        sides = [set(p(n, generator=generator()).x.ravel().tolist()) for p in pairs.split()]
-        assert sides[0] & sides[1] == set()
-        assert sides[0] | sides[1] == set(pairs(n, generator=generator()).x.ravel().tolist())
-        assert len(sides[1]) == pytest.approx(len(pairs) / 5, abs=len(pairs) / 20 + 1)
+    sides = [set(p(n, generator=generator()).x.ravel().tolist()) for p in ArrayPairs(x, x).split()]
+    assert sides[0] & sides[1] == set()
+    assert sides[0] | sides[1] == set(range(n))
+    assert len(sides[1]) == pytest.approx(n / 5, abs=1)
+
+
+def rows_read(pairs):
+    """All rows that the pairs of a part can read."""
+    read, numbers = set(), np.arange(pairs.total) if pairs.numbers is None else pairs.numbers
+    for steps in range(pairs.within.low, pairs.within.high + 1):
+        for positions in pairs.within.at(numbers, np.full(len(numbers), steps)):
+            where, inside = pairs.within.around(positions, pairs.window)
+            read |= set(pairs.within.rows(where[inside]).tolist())
+    return read
+
+
+@pytest.mark.parametrize("width", [1, 4, 7])
+@pytest.mark.parametrize("lag", [1, (2, 5)])
+@pytest.mark.parametrize(
+    "groups", [[0] * 1000, np.repeat([0, 1, 2], [300, 40, 660]), np.arange(1000) % 7]
+)
+def test_no_row_of_a_sequence_is_on_both_sides(groups, lag, width):
+    x = np.arange(1000)[:, None]
+    pairs = View(lag, width).of(ArrayPairs(x, within=sequences(1000, lag, groups)))
+    for kept, held in (pairs.split(), pairs.split(8, blocks=4), pairs.split()[0].split()):
+        assert rows_read(kept) & rows_read(held) == set()
+        assert len(kept) > len(pairs) / 3
+        assert len(held) >= len(pairs) / 10
 
 
 def test_what_is_held_out_of_a_sequence_is_in_blocks():
     pairs = ArrayPairs(np.arange(1001)[:, None], within=sequences(1001))
     rows = np.sort(pairs.split()[1](1001, generator=generator()).x.ravel().numpy())
     assert (np.diff(rows) > 1).sum() == 9  # ten blocks of 20
+
+
+def test_few_pairs_that_reach_far_are_split_all_the_same():
+    """Each pair shares a row with a held-out one, as the lag is as long as half of the sequence."""
+    pairs = ArrayPairs(np.arange(20)[:, None], within=sequences(20, 10))
+    kept, held = pairs.split()
+    assert len(held) == 2
+    assert sorted([*kept.numbers, *held.numbers]) == list(range(10))
 
 
 def test_rows_become_tensors_that_networks_take():
@@ -79,58 +213,8 @@ def test_rows_become_tensors_that_networks_take():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((10, 0), "lag must be a whole number of at least 1"),
-        ((10, (3, 1)), "lag must be a whole number or"),
-        ((10, 1.5), "lag must be a whole number"),
-        ((10, 1, [0] * 9), "groups must have one entry for each of 10 rows"),
-        ((10, 9), "at least 2 pairs of rows 9 apart"),
-        ((4, 1, [0, 1, 2, 3]), "at least 2 pairs"),
-        ((10, 10**12), "lag must be smaller than the number of rows, 10"),
-        (
-            (10, (1, 10**30)),
-            "lag must be a whole number of at least 1 and at most 9223372036854775807",
-        ),
-        ((4, 1, [0.0, 0.0, np.nan, np.nan]), "label every row, but row 2"),
-        ((4, 1, np.array([0, 0, "NaT", "NaT"], "M8[s]")), "label every row, but row 2"),
-        ((4, 1, ["a", "a", None, None]), "label every row, but row 2"),
-        ((4, 1, np.array(["a", "a", np.nan, np.nan], object)), "label every row, but row 2"),
-    ],
-)
-def test_sequences_that_cannot_be(arguments, message):
-    with pytest.raises(InputError, match=message):
-        sequences(*arguments)
-
-
-def test_missing_labels_of_pandas_are_refused():
-    import pandas as pd
-
-    with pytest.raises(InputError, match="label every row, but row 3"):
-        sequences(4, 1, pd.Series([1, 1, 2, None], dtype="Int64"))
-
-
-def test_labels_may_be_any_objects():
-    labels = np.array(["b", "a", "b", "a", 7, 7], object)
-    assert sequences(6, 1, labels).pairs == 3
-
-
-@pytest.mark.parametrize(
     "values", [np.ones((4, 2), complex), np.ones((4, 2), "M8[s]"), np.ones((4, 2), "m8[s]")]
 )
 def test_dates_and_complex_numbers_are_not_observations(values):
     with pytest.raises(InputError, match="X must hold real numbers, got"):
         rows_of("X", values, np.arange(2))
-
-
-@pytest.mark.parametrize(
-    ("batch", "message"),
-    [
-        (torch.zeros(3, 2), "pair"),
-        ((torch.zeros(3, 2), torch.zeros(3, 1)), "same shape"),
-        ((torch.zeros(3), torch.zeros(3)), "same shape"),
-    ],
-)
-def test_samplers_that_return_something_else(batch, message):
-    with pytest.raises(InputError, match=message):
-        checked(lambda size, generator: batch)(3, generator=generator())

@@ -157,12 +157,10 @@ def fit_into(
 ) -> dict[str, Any]:
     """Fit an estimator to what a file held, and write codes, model and diagnosis; what result.json
     says."""
-    import math
     import warnings
 
     from identica._io import make_folder
     from identica.errors import TrustWarning
-    from identica.estimator import fit as fitting
     from identica.runs.folder import PARTS
     from identica.training import History, write_metrics
 
@@ -176,7 +174,7 @@ def fit_into(
         events.replace(make_folder("out", folder / "tensorboard") / events.name)
     codes = ica.transform(data.x, groups=data.groups)
     _write_codes(folder, codes)
-    bits, possible = ica.bits_, math.log2(fitting.HELD)
+    bits, possible = ica.bits_, ica.starts_[0]["possible_bits"]
     result = {
         "scores": {"share": min(1.0, max(0.0, bits / possible))},
         "bits": bits,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 
@@ -30,7 +29,6 @@ from identica.estimator.selection import candidates, count_components, select
 from identica.estimator.sequences import sequences
 from identica.estimator.starts import Starts
 from identica.families import Family
-from identica.recipes import Recipe
 from identica.runs import folder as runs
 from identica.spaces import Space
 from identica.training.identity import structure
@@ -137,7 +135,15 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self.folder = folder
         self.tensorboard = tensorboard
 
-    def fit(self, X: Any, X_pos: Any = None, *, lag: Any = None, groups: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        X_pos: Any = None,
+        *,
+        lag: Any = None,
+        groups: Any = None,
+        labels: Any = None,
+    ) -> Self:
         """Train on pairs, an eighth of which is held out and decides: between settings, and when to stop.
 
         Args:
@@ -151,44 +157,37 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
                 (low, high) for a random one each time, or "auto". With a window, between their
                 nearest rows.
             groups: for each row, which sequence it is of; pairs never cross the end of one.
+            labels: for each row, what is known of it: positives are rows of the same class (whole
+                numbers, text) or near each other in continuous labels (numbers with a fraction), one
+                column or several. Together with `lag`, half of the positives are drawn by time.
         """
         seed = _seed(self.random_state)
         for name in ("selection_", "precision_"):
             self.__dict__.pop(name, None)  # of an earlier fit
-        sample, self.lag_ = inputs.pairs_of(self, X, X_pos, lag, groups, reset=True)
+        sample, self.lag_ = inputs.pairs_of(self, X, X_pos, lag, groups, labels, reset=True)
         sample, view, self.choices_ = choose_view(
             sample, self._shape, self.lag_, self.window, seed=seed
         )
         self.lag_, self.window_, self.counts_ = view.lag, view.window, view.counts
         starts = self._starts(sample, seed)
-        n = self._components() or starts.codes() or self._counted(starts, seed)
-        choices = candidates(
-            self.space, self.conditional, n, learn_precision=bool(self.learn_precision)
-        )
-        self._recipes(starts, *choices[0])  # settings that cannot be leave no folder behind
+        n = self._components() or starts.codes() or self._counted(starts)
+        choices = self._candidates(n)
+        starts.recipes(*choices[0])  # settings that cannot be leave no folder behind
         folder = None
         if self.folder is not None:
             folder = make_folder("folder", Path(self.folder))
             folder = self._place(folder, sample, seed)
         if len(choices) > 1:
-            self.selection_ = select(
-                choices,
-                sample,
-                lambda space, family, part, label, out: self._fitted(
-                    self._starts(part, seed), space, family, seed, out, label, short=True
-                ),
-                seed=seed,
-                folder=folder,
-            )
+
+            def briefly(space: Space, family: Family, part: PairSampler, *at: Any) -> fitting.Fit:
+                return self._starts(part, seed).fit(space, family, *at, short=True)
+
+            self.selection_ = select(choices, sample, briefly, seed=seed, folder=folder)
             choices = [(self.selection_.space, self.selection_.conditional)]
         [(space, conditional)] = choices
-        self.independent_pairs_ = starts.worth(space.dim)
-        self._keep(
-            self._fitted(
-                starts, space, conditional, seed, folder, "fit", tensorboard=self.tensorboard
-            )
-        )
-        fitting.warn_of(self.independent_pairs_, self.bits_, space.dim)
+        self.independent_pairs_ = starts.worth(n)
+        self._keep(starts.fit(space, conditional, "fit", folder, tensorboard=self.tensorboard))
+        fitting.warn_of(self.independent_pairs_, self.bits_, n)
         return self
 
     def _keep(self, fit: fitting.Fit) -> None:
@@ -204,9 +203,7 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         With a window, rows are those of a sequence in order of time, or of several, by `groups`.
         """
         check_is_fitted(self, "model_")
-        whole, groups, lengths = (
-            inputs.joined(self, X, groups) if len(self._shape) == 1 else (X, groups, None)
-        )
+        whole, groups, lengths = inputs.joined(self, X, groups, reset=False)
         data = inputs.observations(self, "X", whole, reset=False)
         model = self.model_
         if data.dtype != np.float32 and data.ndim == 2:
@@ -226,14 +223,30 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return parts if isinstance(X, (list, tuple)) else np.stack(parts)
 
     def fit_transform(
-        self, X: Any, X_pos: Any = None, *, y: Any = None, lag: Any = None, groups: Any = None
+        self,
+        X: Any,
+        X_pos: Any = None,
+        *,
+        y: Any = None,
+        lag: Any = None,
+        groups: Any = None,
+        labels: Any = None,
     ) -> Array:
         """Fit, and return the codes of X; y is ignored."""
-        codes: Array = self.fit(X, X_pos, lag=lag, groups=groups).transform(X, groups=groups)
+        codes: Array = self.fit(X, X_pos, lag=lag, groups=groups, labels=labels).transform(
+            X, groups=groups
+        )
         return codes
 
     def score(
-        self, X: Any, X_pos: Any = None, *, y: Any = None, lag: Any = None, groups: Any = None
+        self,
+        X: Any,
+        X_pos: Any = None,
+        *,
+        y: Any = None,
+        lag: Any = None,
+        groups: Any = None,
+        labels: Any = None,
     ) -> float:
         """How much likelier the true positive is than by chance, in bits; higher is better.
 
@@ -242,7 +255,7 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         their number. Arguments are as in `fit`; the lag is that of `fit` by default; y is ignored.
         """
         check_is_fitted(self, "model_")
-        sample, _ = inputs.pairs_of(self, X, X_pos, lag, groups, reset=False)
+        sample, _ = inputs.pairs_of(self, X, X_pos, lag, groups, labels, reset=False)
         sample = self._view.of(sample)
         pairs = sample(SCORED, generator=as_generator(0, self.device))
         bits = float(self._fit.log_likelihood(pairs).mean()) / math.log(2)
@@ -257,6 +270,7 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         *,
         lag: Any = None,
         groups: Any = None,
+        labels: Any = None,
         restarts: int = 2,
         Z: Any = None,
     ) -> Diagnosis:
@@ -267,18 +281,18 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         `identica.diagnosis.page.write_diagnosis_page`.
 
         Args:
-            X, X_pos, lag, groups: the pairs of `fit`, or as many others.
+            X, X_pos, lag, groups, labels: the pairs of `fit`, or as many others.
             restarts: number of models in all, with this one.
             Z: the true factors of X, N×d, where they are known.
         """
         check_is_fitted(self, "model_")
-        sample, _ = inputs.pairs_of(self, X, X_pos, lag, groups, reset=False)
+        sample, _ = inputs.pairs_of(self, X, X_pos, lag, groups, labels, reset=False)
         sample = self._view.of(sample)
         labelled = None
         if Z is not None:
             if not isinstance(sample, ArrayPairs):
                 raise InputError("Z must not be given where X draws pairs by itself")
-            labelled = fitting.some_labelled(sample.x, Z)
+            labelled = fitting.some_labelled(sample, Z)
         seed = self.random_state if isinstance(self.random_state, (int, np.integer)) else 0
         return fitting.diagnose(
             self._fit,
@@ -292,7 +306,7 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def _restart(self, sample: PairSampler, seed: int) -> fitting.Fit:
         """Fit the same model again, from other random weights."""
         space, conditional = self.model_.space, self.model_.conditional
-        return self._fitted(self._starts(sample, seed), space, conditional, seed, None, "restart")
+        return self._starts(sample, seed).fit(space, conditional, "restart")
 
     def save(self, path: str | Path) -> None:
         """Write the fitted estimator to one safetensors file, without pickle.
@@ -315,62 +329,33 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return View(self.lag_, self.window_, self.counts_)
 
     def _starts(self, sample: PairSampler, seed: int) -> Starts:
-        if not isinstance(sample, ArrayPairs):
-            x = sample(2, generator=as_generator(seed, self.device)).x
-            self._shape, self.n_features_in_ = tuple(x.shape[1:]), x[0].numel()
-            self.__dict__.pop("feature_names_in_", None)
-        return Starts(sample, self._shape, self.network, seed=seed)
+        names = ("steps", "batch", "lr", "optimizer")
+        return Starts(
+            sample,
+            self._shape,
+            self.network,
+            {name: getattr(self, name) for name in names if getattr(self, name) is not None},
+            learn_precision=self.learn_precision,
+            device=self.device,
+            progress=self.progress,
+            seed=seed,
+        )
 
-    def _counted(self, starts: Starts, seed: int) -> int:
+    def _counted(self, starts: Starts) -> int:
         """The number of codes by held-out evidence."""
 
         def bits(n: int) -> float:
-            space, family = candidates(self.space, self.conditional, n)[-1]
-            return self._fitted(starts, space, family, seed, None, f"{n} codes", short=True).bits
+            space, family = self._candidates(n)[-1]
+            return starts.fit(space, family, f"{n} codes", short=True).bits
 
-        self.choices_["n_components"] = count_components(bits, starts.most_codes())
-        return shortest(self.choices_["n_components"])
+        least = 2 if self.space == "sphere" else 1
+        evidence = count_components(bits, starts.most_codes(), least=least)
+        self.choices_["n_components"] = evidence
+        return shortest(evidence)
 
-    def _recipes(
-        self, starts: Starts, space: Space, conditional: Family
-    ) -> tuple[list[Recipe], Recipe | None]:
-        """What is tried, and what is tried where that finds pairs too easy."""
-        names = ("steps", "batch", "lr", "optimizer")
-        given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
-        return (
-            starts.recipes(space, conditional, given, learn_precision=self.learn_precision),
-            starts.easy(space, conditional, given, learn_precision=self.learn_precision),
-        )
-
-    def _fitted(
-        self,
-        starts: Starts,
-        space: Space,
-        conditional: Family,
-        seed: int,
-        out: Path | None,
-        label: str,
-        *,
-        short: bool = False,
-        tensorboard: bool = False,
-    ) -> fitting.Fit:
-        recipes, easy = self._recipes(starts, space, conditional)
-        if short:
-            steps = min(SHORTEST, recipes[0].training.steps)
-            recipes = [replace(r, training=replace(r.training, steps=steps)) for r in recipes[:2]]
-        return fitting.fit(
-            lambda recipe, seed: starts(recipe, space.dim, seed),
-            recipes,
-            space,
-            conditional,
-            easy=None if short else easy,
-            learn_precision=self.learn_precision,
-            device=self.device,
-            seed=seed,
-            out=out,
-            progress=label if self.progress else None,
-            tensorboard=tensorboard,
-        )
+    def _candidates(self, n: int) -> list[tuple[Space, Family]]:
+        precise = bool(self.learn_precision)
+        return candidates(self.space, self.conditional, n, learn_precision=precise)
 
     def _place(self, folder: Path, sample: PairSampler, seed: int) -> Path:
         """The folder of this fit and no other, with its configuration in config.json.

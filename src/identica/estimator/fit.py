@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import copy
 import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from identica._random import Device, as_generator
@@ -20,7 +19,7 @@ from identica._validate import as_matrix, count
 from identica.encoders import ContrastiveModel
 from identica.errors import InputError, TrustWarning
 from identica.estimator.networks import Encoder
-from identica.estimator.pairs import ArrayPairs, Batch, PairSampler, rows_of
+from identica.estimator.pairs import ArrayPairs, Batch, PairSampler
 from identica.families import Family
 from identica.heads import make_head
 from identica.losses import InfoNCE
@@ -114,35 +113,39 @@ class Start(NamedTuple):
 
 
 class Run:
-    """A start as it is trained, in stages; after each it has its best weights so far."""
+    """A start as it is trained, up to one step and then further; it always has its best weights so far."""
 
     def __init__(
         self,
-        start: Start,
+        start: Callable[[], Start],
         space: Space,
         conditional: Family,
+        folder: Path,
         *,
         learn_precision: bool,
         device: Device,
         seed: int,
     ) -> None:
-        self.start, self.seed, self.device = start, seed, device
-        how = start.recipe
-        self.loss = how.loss(conditional, learn_precision=space.dim if learn_precision else None)
-        network = start.encoder.network
-        self.model = ContrastiveModel(space, conditional, network, head=how.head(space))
-        self.objective = Contrastive(self.model, self.loss).to(device)
-        self.held = start.held.to(device)
+        self.start, self.space, self.conditional, self.folder = start, space, conditional, folder
+        self.learn_precision, self.device, self.seed = learn_precision, device, seed
         self.history: list[dict[str, float]] = []
+        self._build()
+
+    def _build(self) -> None:
+        """The model as it is before training, from where `train` resumes by its checkpoint."""
+        self.recipe, self.encoder, self.sample, held = self.start()
+        n = self.space.dim if self.learn_precision else None
+        self.loss = self.recipe.loss(self.conditional, learn_precision=n)
+        head = self.recipe.head(self.space)
+        network = self.encoder.network
+        self.model = ContrastiveModel(self.space, self.conditional, network, head=head)
+        self.objective = Contrastive(self.model, self.loss).to(self.device)
+        self.held = held.to(self.device)
 
     @property
     def bits(self) -> float:
         """The best evidence so far."""
         return max((record["bits"] for record in self.history), default=-math.inf)
-
-    @property
-    def steps(self) -> int:
-        return int(self.history[-1]["step"]) if self.history else 0
 
     @torch.no_grad()
     def score(self) -> dict[str, float]:
@@ -153,7 +156,7 @@ class Run:
 
     def draw(self, size: int, *, generator: torch.Generator) -> Batch:
         """A batch of prepared observations, some of whose entries are dropped."""
-        batch, dropout = self.start.sample(size, generator=generator), self.start.recipe.dropout
+        batch, dropout = self.sample(size, generator=generator), self.recipe.dropout
         batch = batch.to(self.device)
         if not dropout:
             return batch
@@ -166,32 +169,28 @@ class Run:
 
     def go(
         self,
-        steps: int,
+        until: int | None = None,
         *,
         patience: int | None = PATIENCE,
-        out: Path | None = None,
         progress: str | None = None,
         tensorboard: bool = False,
     ) -> None:
-        """Train for some more steps, or until there is no more evidence to be had (never, if None)."""
-        before = self.history[-1] if self.history else {"step": 0, "seconds": 0.0}
-        bits, weights = self.bits, copy.deepcopy(self.objective.state_dict())
-        history = train(
+        """Train up to a step, or until there is no more evidence to be had (never, if None)."""
+        if self.history:
+            self._build()
+        training = self.recipe.training
+        self.history = train(
             self.objective,
             self.draw,
-            replace(self.start.recipe.training, steps=steps, score_every=min(EVERY, steps)),
-            seed=self.seed + int(before["step"]),
+            replace(training, score_every=min(EVERY, training.steps)),
+            seed=self.seed,
+            until=until,
             stopping=None if patience is None else Stopping("bits", patience),
             score=self.score,
-            out=out,
+            out=self.folder,
             progress=progress,
             tensorboard=tensorboard,
-        )
-        for record in history.records:
-            more = {name: record[name] + before[name] for name in ("step", "seconds")}
-            self.history.append(record | more)
-        if self.bits == bits and patience is not None:  # no better than before
-            self.objective.load_state_dict(weights)
+        ).records
 
     def fit(self, starts: Sequence[dict[str, Any]]) -> Fit:
         """The fitted model, from raw observations to codes."""
@@ -200,22 +199,23 @@ class Run:
         with torch.no_grad():
             h, h_pos = (self.loss.scaled(encode(self.model, x)) for x in self.held)
         temperature = calibrate(self.loss.conditional, h, h_pos)
-        self.model.encoder = self.start.encoder.to(self.device)
+        self.model.encoder = self.encoder.to(self.device)
         self.model.eval()
-        training = self.start.recipe.training
+        training = self.recipe.training
         return Fit(self.model, self.loss, temperature, self.history, self.bits, starts, training)
 
     def record(self) -> dict[str, Any]:
         """What is told of a start."""
-        how = self.start.recipe
+        how = self.recipe
         return {
             "network": list(how.network) if isinstance(how.network, tuple) else how.network,
             "optimizer": how.training.optimizer,
             "dropout": how.dropout,
             "raw": how.raw,
             "seed": self.seed,
-            "steps": self.steps,
+            "steps": int(self.history[-1]["step"]),
             "bits": self.bits,
+            "possible_bits": math.log2(len(self.held.x)),
         }
 
 
@@ -235,10 +235,10 @@ def fit(
 ) -> Fit:
     """Train an encoder on pairs, so that the codes in `space` follow `conditional` in pairs.
 
-    Each recipe is tried for some steps, and the two best ones from another start. By held-out evidence, the
-    best run of each of these goes on, until there is no more evidence to be had; the second one only if it
-    is near. The best weights of all are kept. The scale of the conditional is learnt: of a family only the
-    form matters.
+    Each recipe is tried for some steps, and the two best ones from another start. By held-out evidence, three
+    recipes go on for as many, then two, until there is no more evidence to be had; the second of these
+    only if it is near. The best weights of all are kept. The scale of the conditional is learnt: of a
+    family only the form matters.
 
     Args:
         start: makes a network before training, for a recipe and a seed.
@@ -249,54 +249,51 @@ def fit(
         progress: label of progress bars.
         tensorboard: write the history of each start for TensorBoard as well.
     """
+    if out is None:  # runs go on from their checkpoints
+        with TemporaryDirectory() as folder:
+            return fit(
+                start,
+                recipes,
+                space,
+                conditional,
+                easy=easy,
+                learn_precision=learn_precision,
+                device=device,
+                seed=seed,
+                out=Path(folder),
+                progress=progress,
+            )
     runs: list[Run] = []
-    ceiling = recipes[0].training.steps
-    rung = min(RUNG, ceiling)
 
-    def begin(
-        recipe: Recipe, seed: int, steps: int = rung, patience: int | None = PATIENCE
-    ) -> None:
-        run = Run(
-            start(recipe, seed),
-            space,
-            conditional,
-            learn_precision=learn_precision,
-            device=device,
-            seed=seed,
-        )
+    def begin(recipe: Recipe, seed: int) -> Run:
+        folder = out / f"start-{len(runs) + 1}"
+        more: dict[str, Any] = {"learn_precision": learn_precision, "device": device, "seed": seed}
+        run = Run(lambda: start(recipe, seed), space, conditional, folder, **more)
         runs.append(run)
-        go(run, steps, "start", patience)
+        return run
 
-    def go(run: Run, steps: int, stage: str, patience: int | None = PATIENCE) -> None:
-        number = runs.index(run) + 1
-        label = None if progress is None else f"{progress}: {stage} {number}"
-        run.go(
-            steps,
-            patience=patience,
-            out=None if out is None else out / f"{stage}-{number}",
-            progress=label,
-            tensorboard=tensorboard,
-        )
+    def go(run: Run, until: int | None, patience: int | None = PATIENCE) -> None:
+        label = None if progress is None else f"{progress}, start {runs.index(run) + 1}"
+        run.go(until, patience=patience, progress=label, tensorboard=tensorboard)
 
-    def leading() -> list[Run]:
-        """The best run of each of the two best recipes."""
-        best = {run.start.recipe: run for run in sorted(runs, key=lambda run: run.bits)}
-        return list(best.values())[:-3:-1]
+    def leading(number: int = 2) -> list[Run]:
+        """The best run of each of the best recipes."""
+        best = {run.recipe: run for run in sorted(runs, key=lambda run: run.bits)}
+        return sorted(best.values(), key=lambda run: -run.bits)[:number]
 
     for recipe in recipes:
-        begin(recipe, seed)
+        go(begin(recipe, seed), RUNG)
     for run in leading():
-        begin(run.start.recipe, seed + 1)
-    for run in leading():
-        if ceiling > rung:
-            go(run, min(rung, ceiling - rung), "further")
+        go(begin(run.recipe, seed + 1), RUNG)
+    for run in leading(3):
+        go(run, 2 * RUNG)
     if easy is not None and leading()[0].bits > SATURATED * math.log2(len(runs[0].held.x)):
-        begin(easy, seed, easy.training.steps, patience=None)
-        return runs[-1].fit([run.record() for run in runs])
+        go(last := begin(easy, seed), None, patience=None)
+        return last.fit([run.record() for run in runs])
     for run in leading():
         # the second may yet overtake the first: dropout learns slowly and overfits late
-        if run.steps < ceiling and run.bits >= NEAR * leading()[0].bits:
-            go(run, ceiling - run.steps, "to the end")
+        if run.bits >= NEAR * leading()[0].bits:
+            go(run, None)
     return leading()[0].fit([run.record() for run in runs])
 
 
@@ -378,10 +375,16 @@ def _codes(fit: Fit, pairs: Batch, seen: Batch) -> Codes:
     )
 
 
-def some_labelled(x: NDArray[Any], z: Any) -> Labelled:
-    """Some observations x (N×…) with their true factors z (N×d), in a random order."""
+def some_labelled(pairs: ArrayPairs, z: Any) -> Labelled:
+    """Some of the observations that make pairs, as these have them, with their true factors z (a row for
+    each row of X), in a random order."""
     factors = as_matrix("Z", z, rows=4)
-    if len(factors) != len(x):
-        raise InputError(f"Z must have a row for each of {len(x)} rows of X, got {len(factors)}")
-    rows = np.random.default_rng(0).permutation(len(x))[:JUDGED]
-    return Labelled(torch.from_numpy(factors[rows]), rows_of("X", x, rows))
+    total = len(pairs.x)
+    if len(factors) != total:
+        raise InputError(f"Z must have a row for each of {total} rows of X, got {len(factors)}")
+    some = np.random.default_rng(0).permutation(total)[:JUDGED]
+    if pairs.within is None:
+        rows, x = some, pairs.rows("X", pairs.x, some)
+    else:
+        rows, x = pairs.within.rows(some), pairs.observed(some)
+    return Labelled(torch.from_numpy(factors[rows]), x)

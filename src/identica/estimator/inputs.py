@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,9 +14,11 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 from torch import Tensor
 
+from identica._random import as_generator
 from identica._validate import InputTypeError, as_array
 from identica.errors import InputError
-from identica.estimator.pairs import ArrayPairs, Batch, PairSampler
+from identica.estimator.labels import as_labels
+from identica.estimator.pairs import ArrayPairs, Batch, PairSampler, finite
 from identica.estimator.sequences import check_pairs, sequences
 
 if TYPE_CHECKING:
@@ -50,7 +53,14 @@ def checked(sampler: Callable[..., Any]) -> PairSampler:
 
 
 def pairs_of(
-    ica: ContrastiveICA, X: Any, X_pos: Any, lag: Any, groups: Any, *, reset: bool
+    ica: ContrastiveICA,
+    X: Any,
+    X_pos: Any,
+    lag: Any,
+    groups: Any,
+    labels: Any = None,
+    *,
+    reset: bool,
 ) -> tuple[PairSampler, Any]:
     """A sampler of the pairs that the arguments of `fit` stand for, and their lag.
 
@@ -58,11 +68,20 @@ def pairs_of(
         ica: the estimator, which takes note of the observations (`reset`) or has done so in `fit`.
     """
     if callable(X):
-        if X_pos is not None or lag is not None or groups is not None:
-            raise InputError("X draws pairs by itself: X_pos, lag and groups must not be given")
-        return checked(X), None
+        if any(given is not None for given in (X_pos, lag, groups, labels)):
+            raise InputError(
+                "X draws pairs by itself: X_pos, lag, groups and labels must not be given"
+            )
+        sample = checked(X)
+        if reset:
+            x = sample(2, generator=as_generator(0, ica.device)).x
+            ica._shape, ica.n_features_in_ = tuple(x.shape[1:]), x[0].numel()
+            ica.__dict__.pop("feature_names_in_", None)
+        return sample, None
     if X_pos is None:
-        X, groups, _ = joined(ica, X, groups)
+        X, groups, lengths = joined(ica, X, groups, reset=reset)
+        if lengths is not None and isinstance(labels, (list, tuple)):
+            labels = np.concatenate([np.asarray(part) for part in labels])
     data = observations(ica, "X", X, reset=reset)
     if X_pos is not None and _is_vector(X_pos):
         warnings.warn(
@@ -72,13 +91,22 @@ def pairs_of(
         )
         X_pos = None
     if X_pos is None:
-        if lag is None:
+        both = lag is not None
+        if lag is None or (_auto(lag) and not reset):
             lag = 1 if reset or ica.lag_ is None else ica.lag_
-        within = sequences(len(data), 1 if lag == "auto" else lag, groups)
+        within = sequences(len(data), 1 if _auto(lag) else lag, groups)
         check_pairs(within, lag)
-        return ArrayPairs(data, within=within), lag
-    if lag is not None or groups is not None:
-        raise InputError("X_pos says what is paired: lag and groups must not be given with it")
+        if labels is None:
+            return ArrayPairs(data, within=within), lag
+        known = as_labels(labels, len(data))
+        if within.order is not None:
+            places = known.places[within.order]
+            known = replace(known, classes=known.classes[within.order], places=places)
+        return ArrayPairs(data, within=within, labels=known, both=both), lag
+    if lag is not None or groups is not None or labels is not None:
+        raise InputError(
+            "X_pos says what is paired: lag, groups and labels must not be given with it"
+        )
     other = observations(ica, "X_pos", X_pos, reset=False)
     if other.shape != data.shape:
         raise InputError(f"X_pos must have the shape of X, {data.shape}, got {other.shape}")
@@ -87,18 +115,25 @@ def pairs_of(
     return ArrayPairs(data, other), None
 
 
-def joined(ica: ContrastiveICA, X: Any, groups: Any) -> tuple[Any, Any, Sequence[int] | None]:
+def joined(
+    ica: ContrastiveICA, X: Any, groups: Any, *, reset: bool
+) -> tuple[Any, Any, Sequence[int] | None]:
     """Sequences in a row: rows of all, the sequence of each row, and the length of each.
 
     A list of arrays (rows × columns) holds a sequence each, and so does an array of trials × time ×
-    channels. An array N×H×W of square pictures holds N images. What is neither stays as it is.
+    channels. An array N×H×W of square pictures holds N images. What is neither stays as it is; once
+    fitted, the estimator knows which of them X is.
     """
+    if reset:
+        trials = getattr(X, "ndim", 0) == 3 and ica.network is None and X.shape[1] != X.shape[2]
+    else:
+        trials = getattr(X, "ndim", 0) == 3 and len(ica._shape) == 1
     if isinstance(X, (list, tuple)) and X and all(getattr(part, "ndim", 0) == 2 for part in X):
         parts = [np.asarray(part) for part in X]
         if len({part.shape[1] for part in parts}) > 1:
             widths = sorted({part.shape[1] for part in parts})
             raise InputError(f"X must be sequences of the same columns, got {widths} of them")
-    elif getattr(X, "ndim", 0) == 3 and ica.network is None and X.shape[1] != X.shape[2] and len(X):
+    elif trials and len(X):
         parts = list(np.asarray(as_array("X", X)))
     else:
         return X, groups, None
@@ -122,14 +157,13 @@ def observations(ica: ContrastiveICA, name: str, X: Any, *, reset: bool) -> Arra
             ica.__dict__.pop("feature_names_in_", None)
     else:
         try:
-            with np.errstate(over="ignore", invalid="ignore"):  # sums of large numbers
-                data = validate_data(
-                    ica, X, reset=reset, dtype="numeric", ensure_all_finite=not mapped
-                )
+            data = validate_data(ica, X, reset=reset, dtype="numeric", ensure_all_finite=False)
         except TypeError as error:
             raise InputTypeError(f"{name}: {error}") from None
         except (ValueError, OverflowError) as error:
             raise InputError(f"{name}: {error}") from None
+    if not mapped and data.dtype.kind == "f":
+        finite(name, data)
     if reset:
         ica._shape = tuple(data.shape[1:])
     elif data.shape[1:] != ica._shape:
@@ -137,6 +171,10 @@ def observations(ica: ContrastiveICA, name: str, X: Any, *, reset: bool) -> Arra
             f"{name} must hold observations of shape {ica._shape}, got {data.shape[1:]}"
         )
     return X if mapped else data
+
+
+def _auto(lag: Any) -> bool:
+    return isinstance(lag, str) and lag == "auto"
 
 
 def _is_vector(data: Any) -> bool:

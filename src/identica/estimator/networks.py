@@ -9,11 +9,10 @@ from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils import skip_init
 
 from identica._random import as_generator
 from identica._validate import count, function
-from identica.encoders import MLP, ConvEncoder
+from identica.encoders import MLP, ConvEncoder, blank
 from identica.errors import InputError
 
 Shape = tuple[int, ...]
@@ -96,8 +95,11 @@ class Principal(Columns):
     """
 
     def measure(self, x: Tensor) -> Tensor:
-        varies = super().measure(x).abs().amax(0) > 0
-        self.scale.copy_(torch.where(varies, self.scale[varies].square().mean().sqrt(), torch.inf))
+        super().measure(x)
+        varies = self.scale.isfinite()
+        top = self.scale[varies].max()  # whose square may be too small or too large for a float
+        scale = top * (self.scale[varies] / top).square().mean().sqrt()
+        self.scale.copy_(torch.where(varies, scale, torch.inf))
         normal = (x.flatten(1) - self.mean) / self.scale
         # through the smaller of the two products
         values, vectors = _eigen(normal @ normal.T)
@@ -141,7 +143,7 @@ class RowNetwork(nn.Module):
         columns, predictable = (count("shape", size) for size in shape)
         self.raw = raw
         self.register_buffer("matrix", torch.zeros(columns, predictable))
-        self.linear = skip_init(nn.Linear, predictable, n, bias=False)
+        self.linear = blank(nn.Linear, predictable, n, bias=False)
         self.mlp = MLP(columns if raw else predictable, n, hidden, seed=seed)
 
     @torch.no_grad()

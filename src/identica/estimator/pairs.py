@@ -6,7 +6,8 @@ import hashlib
 import mmap
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -15,11 +16,13 @@ from torch import Tensor
 
 from identica._random import Device
 from identica.errors import InputError
+from identica.estimator.labels import Labels, Partners
 from identica.estimator.sequences import Indices, Sequences
 
 Array = NDArray[Any]
 
 AT_ONCE = 1 << 22  # bytes that are hashed at once
+LOOKED_AT = 8192  # rows by which counts are told
 SHUFFLED = 1 << 16  # pairs up to which a batch is drawn without replacement
 
 
@@ -58,6 +61,8 @@ class ArrayPairs:
         window: each observation is the mean of so many neighbours in time, cut at the ends of its
             sequence. The pairs of `within` are that much further apart, so that two windows never overlap.
         counts: observations are counts, and their square roots are taken: noise is then alike for all.
+        labels: positives are drawn by these; None for by time alone. Pairs are then as many as rows.
+        both: with labels, half of the positives are drawn by time all the same.
         numbers: the pairs that are drawn from, among all; None for every one.
 
     >>> pairs = ArrayPairs(np.arange(6.0)[:, None], within=sequences(6, lag=2))
@@ -71,33 +76,60 @@ class ArrayPairs:
     within: Sequences | None = None
     window: int = 1
     counts: bool = False
+    labels: Labels | None = None
+    both: bool = False
     numbers: Indices | None = None
 
     @property
     def total(self) -> int:
         """Number of pairs, of every part."""
-        return len(self.x) if self.within is None else self.within.pairs
+        by_row = self.within is None or (self.labels is not None and not self.both)
+        return len(self.x) if by_row else cast(Sequences, self.within).pairs
 
     def __len__(self) -> int:
         return self.total if self.numbers is None else len(self.numbers)
 
     def __call__(self, size: int, *, generator: torch.Generator) -> Batch:
         """At most `size` pairs drawn at random."""
-        n, device = len(self), generator.device
+        n, device = len(self._drawn), generator.device
         if n <= SHUFFLED:
             drawn = torch.randperm(n, generator=generator, device=device)[:size]
         else:
             drawn = torch.randint(n, (size,), generator=generator, device=device)
         chosen = drawn.cpu().numpy()
-        if self.numbers is not None:
-            chosen = self.numbers[chosen]
+        if isinstance(self._drawn, np.ndarray):
+            chosen = self._drawn[chosen]
         if self.within is None:
             other = self.x if self.x_pos is None else self.x_pos
             return Batch(self.rows("X", self.x, chosen), self.rows("X_pos", other, chosen))
-        low, high = self.within.low, self.within.high + 1
-        steps = torch.randint(low, high, chosen.shape, generator=generator, device=device)
-        first, second = self.within.at(chosen, steps.cpu().numpy())
+        first, second = chosen, chosen
+        if self.labels is None or self.both:
+            low, high = self.within.low, self.within.high + 1
+            steps = torch.randint(low, high, chosen.shape, generator=generator, device=device)
+            first, second = self.within.at(chosen, steps.cpu().numpy())
+        if self.labels is not None:
+            chance = torch.rand(2, len(first), generator=generator, device=device).double()
+            by_label, which = chance.cpu().numpy()
+            partners = self._partners(first, by_label)
+            by_time = (which < 0.5) | (partners == first)  # a class of one has no partner
+            second = np.where(by_time, second, partners) if self.both else partners
         return Batch(self.observed(first), self.observed(second))
+
+    @cached_property
+    def _drawn(self) -> Indices | range:
+        """The numbers of pairs that are drawn from."""
+        if self.labels is not None and not self.both:
+            return self._partners.paired()
+        return range(self.total) if self.numbers is None else self.numbers
+
+    @cached_property
+    def _partners(self) -> Partners:
+        assert self.labels is not None
+        assert self.within is not None
+        among = np.arange(self.total) if self.numbers is None else self.numbers
+        if self.both:  # numbers of pairs are not those of rows
+            among = np.unique(self.within.at(among, np.full(len(among), self.within.low))[0])
+        return Partners(self.labels, among)
 
     def observed(self, positions: Indices) -> Tensor:
         """The observations at some positions of the sequences (`Sequences`), as a tensor."""
@@ -144,8 +176,10 @@ class ArrayPairs:
 
     def fingerprint(self) -> str:
         """A hash of everything that pairs are drawn from, read some rows at a time."""
-        found = hashlib.sha256(f"{self.window} {self.counts}".encode())
+        found = hashlib.sha256(f"{self.window} {self.counts} {self.both}".encode())
         arrays = [self.x, self.x_pos, self.numbers]
+        if self.labels is not None:
+            arrays += [self.labels.classes, self.labels.places]
         if self.within is not None:
             found.update(f"{self.within.low} to {self.within.high}".encode())
             arrays += [self.within.ends, self.within.order]
@@ -167,15 +201,16 @@ def _blocks(pairs: int, parts: int, blocks: int) -> NDArray[np.bool_]:
 
 
 def are_counts(data: Array) -> bool:
-    """Whether a sample of rows N×d holds counts: whole numbers from 0 to 255, more than 0 and 1.
+    """Whether rows N×d hold counts, by some of them: whole numbers from 0 to 255, more than 0 and 1.
 
     >>> are_counts(np.array([[0, 3], [1, 2]])), are_counts(np.array([[0, -3]]))
     (True, False)
     """
     if data.ndim != 2 or data.dtype.kind not in "uif":
         return False
-    top = data.max()
-    return bool(data.min() >= 0 and 1 < top < 256 and (data == np.round(data)).all())
+    some = _read(data, np.arange(0, len(data), max(1, len(data) // LOOKED_AT)))
+    found = some.min() >= 0 and 1 < some.max() < 256 and (some == np.round(some)).all()
+    return bool(found and (isinstance(data, np.memmap) or data.min() >= 0))
 
 
 def rows_of(name: str, data: Array, index: Indices) -> Tensor:
@@ -188,10 +223,25 @@ def rows_of(name: str, data: Array, index: Indices) -> Tensor:
         return torch.from_numpy(rows.astype(np.uint8))
     if rows.dtype not in (np.float32, np.float64):
         rows = rows.astype(np.float32 if rows.ndim > 2 else np.float64)
-    tensor = torch.from_numpy(rows)
-    if not torch.isfinite(tensor).all():
-        raise InputError(f"{name} must be finite, but some rows hold NaN or infinity")
-    return tensor
+    finite(name, rows, index)
+    return torch.from_numpy(rows)
+
+
+def finite(name: str, data: Array, index: Indices | None = None) -> None:
+    """Raise if an entry is NaN or infinite, and say in which row; `index` has the numbers of rows."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(data.sum()):  # much faster than entry by entry, and rarely wrong
+            return
+    good = np.isfinite(data.reshape(len(data), -1))
+    if good.all():
+        return
+    row, column = np.argwhere(~good)[0]
+    number = row if index is None else index[row]
+    where = f"row {number}" + (f", column {column}" if data.ndim == 2 else "")
+    raise InputError(
+        f"{name} must be finite, but {(~good).any(1).sum()} rows hold NaN or infinity, such as "
+        f"{where} (from 0)"
+    )
 
 
 def _read(data: Array, index: Indices) -> Array:

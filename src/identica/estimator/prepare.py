@@ -18,7 +18,6 @@ from identica.errors import InputError
 from identica.estimator.networks import Columns, Pixels, Principal
 from identica.estimator.pairs import ArrayPairs, Batch, PairSampler, are_counts
 from identica.estimator.predictable import Predictable, predictable
-from identica.estimator.sequences import check_pairs
 
 MEASURED = 8192  # rows from which means, variances and directions are taken
 LOOKED_AT = 16_384  # pairs from which predictable directions are taken
@@ -131,7 +130,8 @@ def _in_memory(sample: ArrayPairs, enter: nn.Module) -> ArrayPairs:
         both = (every(partial(sample.rows, "X", data), rows) for data in (x, x_pos))
         return ArrayPairs(*both)
     within = replace(sample.within, order=None)
-    return ArrayPairs(every(sample.observed, rows), within=within)
+    ready = every(sample.observed, rows)
+    return replace(sample, x=ready, within=within, window=1, counts=False)
 
 
 # --- windows and lags -----------------------------------------------------------------------------
@@ -159,9 +159,15 @@ class View(NamedTuple):
             return sample
         if sample.within is None:
             raise InputError("window needs rows in order of time, so X_pos must not be given")
-        within = sample.within.apart(self.window - 1)
-        check_pairs(within, self.lag)
-        return replace(sample, window=self.window, within=within)
+        within, labels = sample.within.apart(self.window - 1), sample.labels
+        if within.pairs < 2:
+            raise InputError(
+                f"window must leave at least 2 pairs of rows {within.low} apart within a sequence, got "
+                f"{self.window} for sequences of up to {int(np.diff(within.ends, prepend=0).max())} rows"
+            )
+        if labels is not None:
+            labels = replace(labels, apart=self.window)
+        return replace(sample, window=self.window, within=within, labels=labels)
 
 
 def choose_view(
@@ -178,13 +184,14 @@ def choose_view(
         if window != "auto" and count("window", window) > 1:
             raise InputError("window needs rows in order of time, so X must not draw pairs")
         return sample, View(lag), choices
-    some = sample.x[:: max(1, len(sample.x) // MEASURED)]
-    view = View(lag, 1, are_counts(np.asarray(some)))
+    sides = [side for side in (sample.x, sample.x_pos) if side is not None]
+    view = View(lag, 1, all(map(are_counts, sides)))
     sample = replace(sample, counts=view.counts)
     if lag == "auto":
         assert sample.within is not None
-        choices["lag"] = choose_lag(sample, shape, seed=seed)
-        view = view._replace(lag=shortest(choices["lag"]))
+        found = choose_lag(sample, shape, seed=seed)
+        choices |= {"lag": found} if found else {}
+        view = view._replace(lag=shortest(found))
         sample = replace(sample, within=sample.within.apart(view.lag - 1))
     if window != "auto":
         view = view._replace(window=count("window", window))
@@ -250,7 +257,7 @@ def choose_lag(sample: ArrayPairs, shape: tuple[int, ...], *, seed: int) -> dict
     apart = {lag: replace(sample, within=sample.within.apart(lag - 1)) for lag in LAGS}
     apart = {lag: pairs for lag, pairs in apart.items() if lag == 1 or len(pairs) >= SHORT}
     if len(apart) == 1:
-        return {1: math.nan}
+        return {}
     looks = {lag: _look(pairs, shape, seed) for lag, pairs in apart.items()}
     return {
         lag: float(np.mean([_bits(enter, found, pairs, seed) for pairs in apart.values()]))
@@ -259,10 +266,10 @@ def choose_lag(sample: ArrayPairs, shape: tuple[int, ...], *, seed: int) -> dict
 
 
 def shortest(evidence: dict[int, float], nearly: float = 0.97) -> int:
-    """The smallest value whose evidence is nearly the best.
+    """The smallest value whose evidence is nearly the best; 1 without evidence.
 
     >>> shortest({1: 2.0, 2: 2.95, 4: 3.0, 8: 1.0})
     2
     """
-    top = max(evidence.values())
+    top = max(evidence.values(), default=0.0)
     return min((value for value, bits in evidence.items() if bits >= nearly * top), default=1)

@@ -153,15 +153,15 @@ def select(
     return Selection(*choices[chosen], table)
 
 
-def count_components(fit: Callable[[int], float], most: int) -> dict[int, float]:
-    """Held-out bits for numbers of codes, from one up until more of them no longer help.
+def count_components(fit: Callable[[int], float], most: int, *, least: int = 1) -> dict[int, float]:
+    """Held-out bits for numbers of codes, from the least up until more of them no longer help.
 
     Args:
         fit: fits that many codes briefly, and returns the evidence.
         most: the largest number that is tried.
     """
     found: dict[int, float] = {}
-    for n in (n for n in COMPONENTS if n <= most):
+    for n in (n for n in COMPONENTS if least <= n <= max(least, most)):
         found[n] = fit(n)
         last = list(found.values())[-3:]
         if len(last) == 3 and max(last[1:]) * NEARLY < last[0]:  # two more codes brought nothing

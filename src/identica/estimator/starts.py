@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from torch import nn
 
+from identica._random import Device
 from identica.encoders import initialise
-from identica.estimator.fit import Start
+from identica.estimator.fit import Fit, Start, fit
 from identica.estimator.networks import (
     Encoder,
     Network,
@@ -28,7 +30,9 @@ from identica.estimator.prepare import Prepared, prepare, row_columns
 from identica.families import Family
 from identica.recipes import Recipe, for_easy_pairs, for_images, for_network, for_observations
 from identica.spaces import Space
+from identica.training import Training
 
+SHORT = 400  # steps after which candidates can be distinguished
 WIDE = 1024  # units of a layer beyond which SOAP, which decomposes matrices of that size, is slow
 
 
@@ -39,17 +43,62 @@ class Starts:
         sample: draws pairs of observations.
         shape: of an observation.
         network: as the estimator takes it.
-        seed: of what is held out; the first start of a network that is given has its own weights.
+        given: settings of the training that are given, in place of ours.
+        learn_precision, device: as the estimator takes them.
+        progress: show progress bars.
+        seed: of the first start; of a network that is given, it has the weights as they are.
     """
 
-    def __init__(self, sample: PairSampler, shape: Shape, network: Network, *, seed: int) -> None:
+    def __init__(
+        self,
+        sample: PairSampler,
+        shape: Shape,
+        network: Network,
+        given: Mapping[str, Any],
+        *,
+        learn_precision: bool = False,
+        device: Device = "cpu",
+        progress: bool = False,
+        seed: int = 0,
+    ) -> None:
         self.sample, self.shape, self.network, self.seed = sample, shape, network, seed
+        self.given, self.learn_precision = given, learn_precision
+        self.device, self.progress = device, progress
         if network is None:
             self.rows = prepare(sample, row_columns(sample, shape), seed=seed)
         else:
             enter = Whiten(shape[0]) if len(shape) == 1 else Pixels()
             self.rows = prepare(sample, enter, seed=seed, look=False)
         self._images: Prepared | None = None
+
+    def fit(
+        self,
+        space: Space,
+        conditional: Family,
+        label: str = "fit",
+        out: Path | None = None,
+        *,
+        short: bool = False,
+        tensorboard: bool = False,
+    ) -> Fit:
+        """The best fit of all recipes; of two of them and a few steps, if it is to be short."""
+        recipes = self.recipes(space, conditional)
+        if short:
+            steps = min(SHORT, recipes[0].training.steps)
+            recipes = [replace(r, training=replace(r.training, steps=steps)) for r in recipes[:2]]
+        return fit(
+            lambda recipe, seed: self(recipe, space.dim, seed),
+            recipes,
+            space,
+            conditional,
+            easy=None if short else self.easy(space, conditional),
+            learn_precision=self.learn_precision,
+            device=self.device,
+            seed=self.seed,
+            out=out,
+            progress=label if self.progress else None,
+            tensorboard=tensorboard,
+        )
 
     def worth(self, n: int) -> float:
         """How many independent pairs there are, as far as n codes can tell."""
@@ -70,15 +119,9 @@ class Starts:
             return None
         return width(Encoder(self.rows.enter, self.network), self.shape)
 
-    def recipes(
-        self,
-        space: Space,
-        conditional: Family,
-        given: Mapping[str, Any],
-        *,
-        learn_precision: bool = False,
-    ) -> list[Recipe]:
+    def recipes(self, space: Space, conditional: Family) -> list[Recipe]:
         """What is tried, with the settings of the training that are given in place of ours."""
+        learn_precision = self.learn_precision
         if self.network is None:
             found = for_observations(
                 space, conditional, self.rows.pairs, learn_precision=learn_precision
@@ -89,25 +132,18 @@ class Starts:
             made = given_network(self.network, self.shape, space.dim, seed=self.seed)
             wide = any(max(p.shape) > WIDE for p in made.parameters() if p.ndim > 1)
             found = for_network(space, conditional, wide=wide, learn_precision=learn_precision)
-        trained = [replace(recipe, training=self._training(recipe, given)) for recipe in found]
+        trained = [replace(recipe, training=self._training(recipe)) for recipe in found]
         return list(dict.fromkeys(trained))
 
-    def easy(
-        self,
-        space: Space,
-        conditional: Family,
-        given: Mapping[str, Any],
-        *,
-        learn_precision: bool = False,
-    ) -> Recipe | None:
+    def easy(self, space: Space, conditional: Family) -> Recipe | None:
         """What is tried where the others find pairs too easy; nothing for images and given networks."""
         if self.network is not None or len(self.shape) > 1:
             return None
-        recipe = for_easy_pairs(space, conditional, learn_precision=learn_precision)
-        return replace(recipe, training=self._training(recipe, given))
+        recipe = for_easy_pairs(space, conditional, learn_precision=self.learn_precision)
+        return replace(recipe, training=self._training(recipe))
 
-    def _training(self, recipe: Recipe, given: Mapping[str, Any]) -> Any:
-        training = replace(recipe.training, **given)
+    def _training(self, recipe: Recipe) -> Training:
+        training = replace(recipe.training, **self.given)
         if math.isfinite(self.rows.pairs):
             return replace(training, batch=min(training.batch, int(self.rows.pairs)))
         return training

@@ -94,6 +94,7 @@ def train(
     training: Training | None = None,
     *,
     seed: int = 0,
+    until: int | None = None,
     stopping: Stopping | None = None,
     score: Callable[[], dict[str, float]] | None = None,
     out: Path | str | None = None,
@@ -116,6 +117,7 @@ def train(
         sample: draws a batch, `sample(size, generator=…)`.
         training: schedule and optimiser; `Training()` by default.
         seed: determines the batches.
+        until: stop after this step, for another call with the same `out` to resume; by default the last.
         stopping: stop when a score no longer improves, and keep the best weights; by default the last.
         score: called every `score_every` steps; its result is recorded.
         out: folder for metrics and checkpoints.
@@ -172,7 +174,8 @@ def train(
         return record | {"seconds": round(time.perf_counter() - began, 3)}
 
     objective.train()
-    for step in range(start, training.steps):
+    last = training.steps if until is None else min(until, training.steps)
+    for step in range(start, last):
         if best and best.exhausted(step):
             break
         if tick is not None:
@@ -194,10 +197,10 @@ def train(
         bar.update()
         if best:
             best.update(done)
-        saves = done % training.checkpoint_every == 0 or done == training.steps
+        saves = done % training.checkpoint_every == 0 or done == last
         if saves:  # a checkpoint must be good, and these parameters have not had a loss yet
             _check_finite("largest parameter", _largest(objective.parameters()), step, folder)
-        if done % training.score_every == 0 or done == training.steps:
+        if done % training.score_every == 0 or done == last:
             record = distributed.from_first(measure)
             history.records.append(record)
             if board:
