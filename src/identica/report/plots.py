@@ -170,7 +170,7 @@ def limit(
 # --- recordings -------------------------------------------------------------------------------------
 
 # safe for the colour-blind: from Okabe & Ito's palette, and maps whose lightness alone tells them apart
-BLUE, ORANGE, GREEN = "#0072b2", "#d55e00", "#009e73"
+BLUE, ORANGE = "#0072b2", "#d55e00"
 ALONG, AROUND = "viridis", "twilight"
 
 

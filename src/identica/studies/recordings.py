@@ -130,7 +130,7 @@ class RecordingRun:
         data = self.data()
         counts, test = np.split(data.counts, [train_rows(len(data))])
         before, began = _spent(folder), time.perf_counter()
-        tick(0, 3, "fitting")
+        tick(0, 2, "fitting")
         result: dict[str, Any] = {"pairs": 0, "seed": self.seed}
         if self.kind in OURS:
             ica, said = self.estimator(folder, counts)
@@ -140,11 +140,10 @@ class RecordingRun:
         else:
             encode = self.peer(counts)
         seconds = before + time.perf_counter() - began
-        tick(1, 3, "scoring")
         scores = decoding.scores(self.row.what, *self.codes(encode, data))
         result |= {"scores": scores, "seconds": seconds}
         if self.kind in OURS:
-            tick(2, 3, "diagnosing")
+            tick(1, 2, "diagnosing")
             verdict = ica.diagnose(counts).verdict
             result |= {"bits": ica.score(test), "verdict": verdict, "warning": said}
         return result
