@@ -158,7 +158,7 @@ MEMORY = Path(__file__).parents[1] / "helpers" / "memory_of_fits.py"
 
 @pytest.mark.skipif(sys.platform != "linux", reason="what a process holds is counted differently")
 def test_memory_does_not_grow_with_a_mapped_file(tmp_path):
-    """Ten million rows (320 MB) after ten thousand; with a folder, all of them are read."""
+    """Ten million rows (320 MB) after a hundred thousand; with a folder, all of them are read."""
     run = [sys.executable, str(MEMORY), str(tmp_path / "rows")]
     done = subprocess.run(run, capture_output=True, text=True, check=True)
     small, large = json.loads(done.stdout)

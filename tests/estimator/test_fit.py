@@ -1,20 +1,19 @@
 import math
+import warnings
 
+import numpy as np
 import pytest
 import torch
 
-from identica import (
-    Box,
-    ContrastiveModel,
-    Euclidean,
-    InfoNCE,
-    Laplace,
-    Normal,
-    Sphere,
-    Training,
-)
-from identica.estimator.fit import Fit
-from identica.recipes import recipe
+from helpers.fits import pairs
+from identica import Box, ContrastiveModel, InfoNCE, Laplace, Normal, Training
+from identica.errors import TrustWarning
+from identica.estimator import fit as fitting
+from identica.estimator.fit import Fit, Run, warn_of
+from identica.estimator.pairs import ArrayPairs
+from identica.estimator.prepare import hold_out
+from identica.estimator.starts import Starts
+from identica.spaces import Euclidean
 
 
 def test_the_precision_is_in_units_of_the_temperature():
@@ -25,7 +24,7 @@ def test_the_precision_is_in_units_of_the_temperature():
         loss = InfoNCE(family, tau, learn_precision=3)
         loss.log_precision.data.copy_(torch.tensor(log))
         model = ContrastiveModel(Euclidean(3), family, torch.nn.Identity())
-        fit = Fit(model, loss, temperature=0.7, history=[])
+        fit = Fit(model, loss, 0.7, history=[], bits=0.0, starts=[], training=Training())
         a, b = torch.randn(2, 5, 3, generator=torch.Generator().manual_seed(0))
         power = {1.0: 1 / 0.5, 2.0: 1 / (2 * 2.0**2)}[family.p]  # of the density
         known = [math.exp(x) * power / 0.7 for x in log]
@@ -35,14 +34,100 @@ def test_the_precision_is_in_units_of_the_temperature():
         assert torch.allclose(found, expected, rtol=1e-4)
 
 
-@pytest.mark.parametrize("scale", [0.1, 10.0])
-@pytest.mark.parametrize("space", [Box(2), Euclidean(2), Sphere(2, radius=3.0)])
-def test_the_scale_of_the_family_does_not_matter(space, scale):
-    """Of a conditional the form alone counts: the loss before training is the same."""
-    h = torch.randn(20, 2, generator=torch.Generator().manual_seed(0))
-    losses = []
-    for family in (Normal(1.0), Normal(scale)):
-        how = recipe(space, family, Training(batch=20))
-        head, loss = how.head(space), how.loss(family)
-        losses.append(loss(head(h), head(h + 0.1)).item())
-    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+# --- the race ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def starts(monkeypatch):
+    """Starts of a small race: rungs of 10 steps of 40, with scores every 5."""
+    monkeypatch.setattr(fitting, "RUNG", 10)
+    monkeypatch.setattr(fitting, "EVERY", 5)
+    batch = pairs(800)
+    sample = ArrayPairs(batch.x.numpy(), batch.x_pos.numpy())
+    return Starts(sample, (2,), None, {"steps": 40, "batch": 64})
+
+
+def test_the_best_run_by_held_out_evidence_is_kept(starts):
+    found = starts.fit(Box(2), Laplace(1.0))
+    recipes = starts.recipes(Box(2), Laplace(1.0))
+    assert len(found.starts) == len(recipes) + 2
+    assert found.bits == max(start["bits"] for start in found.starts)
+    assert found.bits == max(record["bits"] for record in found.history)
+    assert all(10 <= start["steps"] <= 40 for start in found.starts)
+    assert max(start["steps"] for start in found.starts) == 40
+    assert [record["step"] for record in found.history] == list(range(5, 41, 5))
+    assert {start["possible_bits"] for start in found.starts} == {math.log2(200)}
+
+
+def test_the_evidence_is_that_of_held_out_pairs(starts):
+    """Of the kept weights, on pairs that are found again; on its way, only some temperatures are tried."""
+    found = starts.fit(Box(2), Laplace(1.0))
+    held = hold_out(starts.sample)[1](1000, generator=torch.Generator().manual_seed(0))
+    bits = found.log_likelihood(held).mean().item() / math.log(2)
+    assert found.bits - 0.02 < bits < found.bits + 2
+    h, h_pos = (fitting.encode(found.model, x).double() for x in held)
+    distance = (h[:, None] - h_pos[None]).abs().sum(-1) / found.temperature
+    chance = -distance.diagonal() - (-distance).logsumexp(1) + math.log(len(h))
+    assert bits == pytest.approx(chance.mean().item() / math.log(2), abs=1e-3)
+
+
+def test_easy_pairs_have_a_recipe_of_their_own_trained_to_its_end(starts, monkeypatch):
+    monkeypatch.setattr(fitting, "SATURATED", -math.inf)
+    found = starts.fit(Box(2), Laplace(1.0))
+    easy = starts.easy(Box(2), Laplace(1.0))
+    assert found.training == easy.training
+    assert found.history[-1]["step"] == 40
+    assert found.starts[-1]["network"] == list(easy.network)
+    short = starts.fit(Box(2), Laplace(1.0), short=True)
+    assert short.training != easy.training
+
+
+def test_the_race_is_the_same_with_a_folder(starts, tmp_path):
+    alone, there, again = (
+        starts.fit(Box(2), Laplace(1.0), "fit", out) for out in (None, tmp_path, tmp_path)
+    )
+    for other in (there, again):
+        assert other.starts == alone.starts
+        for a, b in zip(other.model.parameters(), alone.model.parameters(), strict=True):
+            assert torch.equal(a, b)
+
+
+def test_codes_are_in_the_space_whatever_side_training_had(starts):
+    found = starts.fit(Box(2, -1.0, 4.0), Normal(1.0))
+    x = torch.from_numpy(starts.sample.x)
+    codes = fitting.encode(found.model, x)
+    assert -1 <= codes.min() < codes.max() <= 4
+
+
+def test_inputs_are_dropped_and_the_others_scaled_up(starts, tmp_path):
+    recipe = next(r for r in starts.recipes(Box(2), Laplace(1.0)) if r.dropout == 0.3)
+    run = Run(
+        lambda: starts(recipe, 2, 0),
+        Box(2),
+        Laplace(1.0),
+        tmp_path,
+        learn_precision=False,
+        device="cpu",
+        seed=0,
+    )
+    plain = run.sample(500, generator=torch.Generator().manual_seed(3))
+    batch = run.draw(500, generator=torch.Generator().manual_seed(3))
+    for x, whole in zip(batch, plain, strict=True):
+        kept = x != 0
+        assert kept.float().mean() == pytest.approx(0.7, abs=0.06)
+        assert torch.allclose(x[kept], whole[kept] / 0.7)
+    assert not torch.equal(batch.x == 0, batch.x_pos == 0)
+
+
+# --- warnings ---------------------------------------------------------------------------------------
+
+
+def test_few_pairs_and_little_evidence_are_warned_of():
+    with pytest.warns(TrustWarning, match=r"worth about 7 independent ones.*3 factors"):
+        warn_of(7.2, 3.0, 3)
+    with pytest.warns(TrustWarning, match=r"no better than by chance \(0\.010 bits\)"):
+        warn_of(1000, 0.01, 3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_of(1000, 0.5, 3)
+        warn_of(np.inf, 0.5, 3)

@@ -1,9 +1,24 @@
+import json
+
 import numpy as np
 import pytest
 import torch
+from sklearn.decomposition import PCA
 
-from identica import InputError
-from identica.estimator.inputs import Whiten, make_encoder
+from identica import MLP, ConvEncoder, InputError
+from identica.estimator.networks import (
+    Columns,
+    Encoder,
+    Pixels,
+    Principal,
+    RowNetwork,
+    Whiten,
+    blank_encoder,
+    convolutional,
+    describe,
+    given_network,
+    width,
+)
 
 
 def test_whitened_rows_have_no_covariance_whatever_their_units():
@@ -72,22 +87,139 @@ def test_wide_rows_are_scaled_column_by_column():
     assert sum(b.numel() for b in whiten.buffers()) == 2 * 1200
 
 
-@pytest.mark.parametrize("shape", [(5,), (64, 64), (3, 64, 64), (64, 64, 1)])
-def test_encoders_for_rows_and_images(shape):
-    encoder = make_encoder(shape, 3, seed=0)
-    encoder.measure(torch.rand(4, *shape, generator=torch.Generator().manual_seed(0)))
-    assert encoder(torch.zeros(4, *shape)).shape == (4, 3)
+# --- very wide rows ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-300, 1e200])
+def test_very_wide_rows_are_projected_on_their_principal_components(scale):
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(60, 4)) * [8.0, 4.0, 2.0, 1.0]
+    x = z @ rng.normal(size=(4, 500)) + 3.0
+    principal = Principal(500, 4)
+    principal.measure(torch.from_numpy(x * scale))
+    found = principal(torch.from_numpy(x * scale)).double().numpy()[:, ::-1]
+    expected = PCA(4).fit_transform(x) / np.sqrt(x.var(0).mean())
+    signs = np.sign((found * expected).sum(0))
+    assert np.allclose(found * signs, expected, atol=1e-4 * expected.std(0).max())
+
+
+def test_directions_beyond_the_rank_are_zero():
+    x = torch.randn(30, 2, generator=torch.Generator().manual_seed(0)) @ torch.ones(2, 500)
+    x[:, 7] = 5.0  # a constant column
+    principal = Principal(500, 10)
+    principal.measure(x)
+    codes = principal(x)
+    assert codes.isfinite().all()
+    assert (codes.abs().amax(0) > 0).sum() <= 2
+    assert torch.equal(principal.directions[7], torch.zeros(10))
+
+
+# --- networks for rows ------------------------------------------------------------------------------
+
+
+def row_network(n, *, raw=False, columns=6, k=4):
+    matrix = torch.randn(columns, k, generator=torch.Generator().manual_seed(0))
+    return matrix, RowNetwork((columns, k), n, (8, 8), raw=raw, seed=0).start(matrix, seed=1)
+
+
+@pytest.mark.parametrize("raw", [False, True])
+def test_a_network_for_rows_adds_a_linear_map_and_an_mlp(raw):
+    matrix, network = row_network(3, raw=raw)
+    x = torch.randn(5, 6, generator=torch.Generator().manual_seed(2))
+    u = x @ matrix
+    expected = u @ network.linear.weight.T + network.mlp(x if raw else u)
+    assert torch.allclose(network(x), expected, atol=1e-6)
+    assert network.mlp.layers[0].in_features == (6 if raw else 4)
+
+
+@pytest.mark.parametrize("n", [2, 4, 7])
+def test_the_linear_map_begins_as_a_rotation_of_the_last_directions(n):
+    """So it folds nothing, and loses none of the n most predictable directions."""
+    _, network = row_network(n)
+    weight, most = network.linear.weight.detach(), min(n, 4)
+    assert torch.equal(weight[:, : 4 - most], torch.zeros(n, 4 - most))
+    rotation = weight[:, 4 - most :]
+    assert torch.allclose(rotation.T @ rotation, torch.eye(most), atol=1e-5)
+
+
+def test_seeds_decide_the_start_and_nothing_else_does():
+    before = torch.get_rng_state()
+    first, again = (row_network(3)[1].state_dict() for _ in range(2))
+    assert all(torch.equal(first[name], again[name]) for name in first)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_no_network_on_meta_takes_memory():
+    with torch.device("meta"):
+        network = RowNetwork((10**6, 10**6), 10**6, (10**6,))
+        images = ConvEncoder(10**9)
+    assert {p.device.type for p in [*network.parameters(), *images.parameters()]} == {"meta"}
+
+
+# --- images and networks that are given -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [(64, 64), (3, 64, 64), (64, 64, 1)])
+def test_networks_for_images(shape):
+    pixels, network = convolutional(shape, 3, seed=0)
+    images = torch.rand(4, *shape, generator=torch.Generator().manual_seed(0))
+    pixels.measure(images)
+    encoder = Encoder(pixels, network)
+    assert encoder(images).shape == (4, 3)
+    assert width(encoder, shape) == 3
+
+
+@pytest.mark.parametrize("shape", [(5,), (32, 32), (64, 32), (64, 64, 3, 1)])
+def test_other_shapes_have_no_convolutional_network(shape):
+    assert convolutional(shape, 3, seed=0) is None
 
 
 def test_bytes_are_told_from_masks():
     images = torch.full((2, 64, 64), 255, dtype=torch.uint8)
-    encoder = make_encoder((64, 64), 3, seed=0)
-    encoder.measure(images)
-    ones = encoder(images)
-    encoder.measure(images // 255)
-    assert torch.equal(ones, encoder(images // 255))
+    pixels = Pixels()
+    pixels.measure(images)
+    ones = pixels(images)
+    pixels.measure(images // 255)
+    assert torch.equal(ones, pixels(images // 255))
 
 
-def test_other_shapes_need_a_network():
-    with pytest.raises(InputError, match="network must be given for observations of shape"):
-        make_encoder((32, 32), 3, seed=0)
+def test_networks_that_are_given():
+    module = MLP(3, 2, hidden=(4,))
+    copied = given_network(module, (3,), 2, seed=5)
+    assert copied is not module
+    assert torch.equal(copied.layers[0].weight, module.layers[0].weight)
+    made = [given_network(lambda s, n: torch.nn.Linear(*s, n), (3,), 2, seed=k) for k in (0, 0, 1)]
+    assert torch.equal(made[0].weight, made[1].weight)
+    assert not torch.equal(made[0].weight, made[2].weight)
+    with pytest.raises(InputError, match="network must return a module, got int"):
+        given_network(lambda s, n: 3, (3,), 2, seed=0)
+    with pytest.raises(InputError, match="network must"):
+        given_network("mlp", (3,), 2, seed=0)
+    with pytest.raises(InputError, match=r"network must give codes N×n, got \(6,\)"):
+        width(Encoder(Columns(3), torch.nn.Flatten(0)), (3,))
+
+
+@pytest.mark.parametrize(
+    ("shape", "encoder"),
+    [
+        ((6,), Encoder(Columns(6), row_network(3)[1])),
+        ((6,), Encoder(Columns(6), row_network(3, raw=True)[1])),
+        ((500,), Encoder(Principal(500, 6), row_network(3)[1])),
+        ((5, 100), Encoder(Principal(500, 6), row_network(3)[1])),
+        ((64, 64, 2), Encoder(*convolutional((64, 64, 2), 3, seed=0))),
+    ],
+)
+def test_an_encoder_is_made_again_from_its_description(shape, encoder):
+    found = json.loads(json.dumps(describe(encoder)))
+    other = blank_encoder(found, shape, 3, None)
+    other.load_state_dict(encoder.state_dict())
+    x = torch.rand(4, *shape, generator=torch.Generator().manual_seed(0))
+    assert torch.equal(other(x), encoder(x))
+
+
+def test_the_description_of_a_network_that_is_given():
+    encoder = Encoder(Whiten(6), MLP(6, 3, hidden=(4,)))
+    encoder.enter.measure(torch.randn(20, 6, generator=torch.Generator().manual_seed(0)))
+    other = blank_encoder(describe(encoder), (6,), 3, MLP(6, 3, hidden=(4,), seed=9))
+    other.load_state_dict(encoder.state_dict())
+    assert torch.equal(other(torch.ones(2, 6)), encoder(torch.ones(2, 6)))

@@ -16,14 +16,14 @@ from identica import (
     Laplace,
     Normal,
     Sphere,
-    Training,
     Uniform,
     VonMisesFisher,
 )
 from identica.estimator import selection
-from identica.estimator.inputs import make_encoder
-from identica.estimator.pairs import ArrayPairs, pairs_of, sequences
-from identica.estimator.selection import candidates, choose, select, unevenness
+from identica.estimator.pairs import ArrayPairs
+from identica.estimator.selection import candidates, choose, count_components, select, unevenness
+from identica.estimator.sequences import sequences
+from identica.estimator.starts import Starts
 
 
 def names(found):
@@ -63,7 +63,7 @@ def decide(*evidence):
     return choices[choose(choices, records)]
 
 
-SPHERE, BOX, R = Sphere(3), Box(3), Euclidean(3)
+SPHERE, BOX, R, BOX2 = Sphere(3), Box(3), Euclidean(3), Box(2)
 VMF, NORMAL, LAPLACE = VonMisesFisher(1.0), Normal(1.0), Laplace(1.0)
 
 
@@ -105,23 +105,23 @@ def test_unevenness_is_the_distance_of_kolmogorov_and_smirnov():
 @pytest.mark.parametrize("truth", [Laplace(0.05), Normal(0.07)])
 def test_the_family_of_a_known_process_is_found(truth, monkeypatch):
     monkeypatch.setattr(selection, "HELD_OUT", 1024)
+    monkeypatch.setattr("identica.estimator.fit.RUNG", 100)
     mixing = InvertibleMLP(2, seed=3, layers=1, draws=50)  # a linear one, soon undone
     pairs = GenerativeProcess(Box(2), Uniform(), truth, mixing).sample(10_000, generator=0)
 
-    def start():
-        encoder = make_encoder((2,), 2, MLP(2, 2, hidden=(32, 32)), seed=0)
-        encoder.measure(pairs.x)
-        return encoder
+    def briefly(space, family, part, *at):
+        given = {"steps": 100, "batch": 256, "optimizer": "soap"}
+        starts = Starts(part, (2,), MLP(2, 2, hidden=(32, 32)), given)
+        return starts.fit(space, family, *at, short=True)
 
     sample = ArrayPairs(pairs.x.numpy(), pairs.x_pos.numpy())
-    choices = candidates("unbounded", "auto", 2)
-    found = select(choices, start, sample, Training(steps=200, batch=512))
+    found = select(candidates("unbounded", "auto", 2), sample, briefly)
     assert found.conditional.p == truth.p
     assert found.table[0]["behind"] == 0 < found.table[1]["behind"] < found.table[2]["behind"]
 
 
 @pytest.mark.parametrize("paired", [True, False], ids=["pairs", "a sequence"])
-def test_candidates_are_judged_by_pairs_that_none_was_trained_on(monkeypatch, paired):
+def test_candidates_are_judged_by_pairs_that_none_was_trained_on(paired):
     """One candidate knows by heart what it was trained on and nothing else, the other one knows a
     little of everything: training evidence speaks for the first, held-out evidence for the second."""
     x = np.arange(400.0)[:, None]
@@ -140,11 +140,10 @@ def test_candidates_are_judged_by_pairs_that_none_was_trained_on(monkeypatch, pa
             known = torch.isin(pairs.x.ravel(), self.seen).double()
             return 5 * known if self.by_heart else torch.full_like(known, 2.0)
 
-    def fit(kept, start, space, family, training, **options):
+    def fit(space, family, kept, label, out):
         return Known(kept, family)
 
-    monkeypatch.setattr("identica.estimator.fit.fit", fit)
-    found = select([(R, LAPLACE), (R, NORMAL)], lambda: None, sample, Training(steps=1))
+    found = select([(R, LAPLACE), (R, NORMAL)], sample, fit)
     assert found.conditional == NORMAL
     evidence = {record["conditional"]: record["bits"] for record in found.table}
     assert evidence[repr(LAPLACE)] == 0  # not one of the pairs was seen
@@ -153,7 +152,7 @@ def test_candidates_are_judged_by_pairs_that_none_was_trained_on(monkeypatch, pa
 
 def test_the_estimator_keeps_the_choice(tmp_path):
     x = np.random.default_rng(0).normal(size=(60, 2)).cumsum(axis=0)
-    ica = ContrastiveICA(space="auto", steps=5, batch=16).fit(x)
+    ica = ContrastiveICA(2, space="auto", steps=5, batch=16).fit(x)
     found = ica.selection_
     assert len(found.table) == 3
     assert (ica.model_.space, ica.model_.conditional) == (found.space, found.conditional)
@@ -164,35 +163,90 @@ def test_the_estimator_keeps_the_choice(tmp_path):
     assert not hasattr(ica.set_params(space="box").fit(x), "selection_")
 
 
-@pytest.mark.parametrize(
-    ("steps", "short"), [(3, 3), (300, 300), (1000, 400), (2000, 400), (5000, 1000)]
-)
-def test_candidates_get_a_fifth_of_the_steps_but_not_too_few(steps, short):
-    x = np.random.default_rng(0).normal(size=(60, 2))
-    ica = ContrastiveICA(2, conditional="auto", steps=steps, batch=16)
-    sample, _ = pairs_of(ica, x, None, None, None, reset=True)
-    assert ica._short(sample).steps == short
+@pytest.mark.parametrize(("steps", "short"), [(3, 3), (70, 20), (None, 20)])
+def test_candidates_are_fitted_briefly(monkeypatch, steps, short):
+    monkeypatch.setattr("identica.estimator.starts.SHORT", 20)
+    monkeypatch.setattr("identica.estimator.fit.RUNG", 5)
+    x = np.random.default_rng(0).normal(size=(60, 2)).cumsum(axis=0)
+    given = {} if steps is None else {"steps": steps}
+    starts = Starts(ArrayPairs(x, within=sequences(60)), (2,), None, {"batch": 16, **given})
+    found = starts.fit(BOX2, NORMAL, short=True)
+    assert found.training.steps == short
+    assert max(start["steps"] for start in found.starts) <= short
+    assert len({(*start["network"], start["dropout"]) for start in found.starts}) == 2
 
 
 def test_a_killed_selection_goes_on(tmp_path, monkeypatch):
-    """Candidates that are done are found again: only the others are trained."""
+    """What is done is found again: only what is left is trained."""
     from identica import training
 
     x = np.random.default_rng(0).normal(size=(60, 2)).cumsum(axis=0)
-    monkeypatch.setattr("identica.estimator.contrastive_ica.SHORTEST", 2)
-    ica = ContrastiveICA(2, conditional="auto", steps=10, batch=16, folder=tmp_path)
-    calls, forward = 0, training.Contrastive.forward
+    monkeypatch.setattr("identica.estimator.starts.SHORT", 2)
+    ica = ContrastiveICA(2, conditional="auto", steps=6, batch=16)
+    calls, stop, forward = 0, None, training.Contrastive.forward
 
-    def stops(self, pairs):
+    def counts(self, pairs):
         nonlocal calls
         calls += 1
-        if calls == 4:  # in the second candidate, of two steps each
+        if calls == stop:
             raise KeyboardInterrupt
         return forward(self, pairs)
 
-    monkeypatch.setattr(training.Contrastive, "forward", stops)
+    monkeypatch.setattr(training.Contrastive, "forward", counts)
+    codes, whole = ica.fit(x).transform(x), calls
+    candidates_of_two_steps = 3 * 2 * (2 + 2)  # three candidates, two recipes from two starts
+    assert whole > candidates_of_two_steps
+    ica.set_params(folder=tmp_path)
+    calls, stop = 0, 12  # the fourth start of the first candidate: its last step was not saved
     with pytest.raises(KeyboardInterrupt):
         ica.fit(x)
-    calls = 100
-    ica.fit(x)
-    assert calls - 100 == 3 + 10  # what was left of two candidates, and the whole
+    calls, stop = 0, None
+    assert np.array_equal(ica.fit(x).transform(x), codes)
+    assert calls == whole - 10
+    calls = 0
+    assert np.array_equal(ica.fit(x).transform(x), codes)
+    assert calls == 0
+
+
+# --- how many codes ---------------------------------------------------------------------------------
+
+
+def test_codes_are_added_until_two_more_bring_nothing():
+    curve = {1: 1.0, 2: 2.0, 3: 3.0, 4: 3.02, 5: 3.03, 6: 9.0}
+    tried = count_components(curve.get, 20)
+    assert tried == {n: curve[n] for n in (1, 2, 3, 4, 5)}
+    assert list(count_components(curve.get, 2)) == [1, 2]
+    assert list(count_components(curve.get, 3, least=2)) == [2, 3]
+    assert list(count_components(curve.get, 1, least=2)) == [2]
+
+
+def test_one_code_more_may_be_too_few_to_help():
+    """A circle needs two codes, and the first of them alone shows nothing."""
+    curve = {1: 1.0, 2: 0.99, 3: 2.0, 4: 2.0, 5: 2.0}
+    assert 3 in count_components(curve.get, 20)
+
+
+def test_the_number_of_codes_is_that_of_the_factors(monkeypatch, tmp_path):
+    monkeypatch.setattr(selection, "COMPONENTS", (1, 2, 3))
+    monkeypatch.setattr("identica.estimator.fit.RUNG", 50)
+    rng = np.random.default_rng(0)
+    z = rng.uniform(-1, 1, size=(1000, 2))
+    mixing = rng.normal(size=(2, 6))
+    x, x_pos = (
+        (z + 0.1 * rng.normal(size=z.shape)) @ mixing + 0.05 * rng.normal(size=(1000, 6))
+        for _ in range(2)
+    )
+    ica = ContrastiveICA("auto", steps=50, batch=128, optimizer="adam").fit(x, x_pos)
+    evidence = ica.choices_["n_components"]
+    assert ica.transform(x).shape == (1000, 2)
+    assert evidence[1] < 0.8 * evidence[2]
+    ica.save(tmp_path / "ica")
+    assert ContrastiveICA.load(tmp_path / "ica").choices_ == ica.choices_
+
+
+@pytest.mark.parametrize("learn_precision", [False, True])
+def test_the_number_of_codes_on_a_sphere_is_two_or_more(learn_precision):
+    x = np.random.default_rng(0).normal(size=(500, 3)).cumsum(axis=0)
+    ica = ContrastiveICA(space="sphere", learn_precision=learn_precision, steps=3, batch=16).fit(x)
+    assert min(ica.choices_["n_components"]) == 2
+    assert ica.model_.space.dim >= 2

@@ -1,4 +1,4 @@
-"""Fit to memory-mapped files of ten thousand and of ten million rows, and print the peak memory after
+"""Fit to memory-mapped files of a hundred thousand and of ten million rows, and print the peak memory after
 each, in MiB: python memory_of_fits.py FILE."""
 
 import json
@@ -24,4 +24,4 @@ def peak(path, rows):
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    print(json.dumps([peak(sys.argv[1], 10_000), peak(sys.argv[1], 10_000_000)]))
+    print(json.dumps([peak(sys.argv[1], 100_000), peak(sys.argv[1], 10_000_000)]))

@@ -108,7 +108,7 @@ def test_without_stopping_the_last_weights_are_kept():
 
 @pytest.mark.parametrize("stop", [3, 14, 25, 38])
 def test_a_stopped_run_resumes_to_the_same_bits(tmp_path, stop):
-    """Before the best step, after it, and within the patience that follows."""
+    """Before the best step, and within the patience that follows."""
     settings = replace(QUICK, score_every=3)
 
     def run(out, tick=None):
@@ -137,6 +137,26 @@ def test_a_stopped_run_resumes_to_the_same_bits(tmp_path, stop):
         resumed, again = run(tmp_path)
         assert again == records
         assert all(torch.equal(whole[name], resumed[name]) for name in whole)
+
+
+def test_training_in_stages_is_training_at_once(tmp_path):
+    """Each stage has its best weights so far; the next one goes on from where training was."""
+
+    def run(out, until=None):
+        module = Drift()
+        stopping, score = Stopping("near", 24, memory=0.8), scored(module, 1.5)
+        history = train(module, draw, QUICK, until=until, stopping=stopping, score=score, out=out)
+        return module.state_dict(), [{**r, "seconds": 0} for r in history.records]
+
+    whole, records = run(None)
+    best = max(records, key=lambda record: record["near"])["step"]
+    for until in (best - 5, best + 3):
+        weights, some = run(tmp_path, until)
+        assert some == records[:until]
+    assert all(torch.equal(whole[name], weights[name]) for name in whole)  # of the best step
+    weights, every = run(tmp_path)
+    assert every == records
+    assert all(torch.equal(whole[name], weights[name]) for name in whole)
 
 
 def test_another_patience_is_another_run(tmp_path):

@@ -100,6 +100,8 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     (50, 2)
     """
 
+    _sessions: inputs.Sessions | None = None
+
     def __init__(
         self,
         n_components: int | str | None = None,
@@ -148,8 +150,9 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
         Args:
             X: observations, N×d or images, as an array (memory-mapped ones are read batch by
-                batch), tensor or data frame; a list of such arrays, each of them a sequence, or an
-                array of trials × time × channels (N×H×W are images where H = W); or a function
+                batch), tensor or data frame; a list of such arrays, each of them a sequence (with
+                columns of its own, if there are labels for all of them), or an array of trials ×
+                time × channels (N×H×W are images where H = W); or a function
                 `(size, generator=…)` that draws pairs (x, x_pos).
             X_pos: the positive of each observation. Without it, X is taken to be a sequence. (A
                 vector in its place is scikit-learn's y and is ignored, with a warning.)

@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from identica._random import as_generator
 from identica._validate import InputTypeError, as_array
 from identica.errors import InputError
 from identica.estimator.labels import as_labels
-from identica.estimator.pairs import ArrayPairs, Batch, PairSampler, finite
+from identica.estimator.pairs import ArrayPairs, Batch, PairSampler, are_counts, finite
 from identica.estimator.sequences import check_pairs, sequences
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def pairs_of(
             ica.__dict__.pop("feature_names_in_", None)
         return sample, None
     if X_pos is None:
-        X, groups, lengths = joined(ica, X, groups, reset=reset)
+        X, groups, lengths = joined(ica, X, groups, labels, reset=reset)
         if lengths is not None and isinstance(labels, (list, tuple)):
             labels = np.concatenate([np.asarray(part) for part in labels])
     data = observations(ica, "X", X, reset=reset)
@@ -115,32 +115,80 @@ def pairs_of(
     return ArrayPairs(data, other), None
 
 
+class Sessions(NamedTuple):
+    """Means and scales of sessions with columns of their own, and whether they are counts."""
+
+    means: list[Array]
+    scales: list[Array]
+    counts: bool
+
+    def rows(self, parts: Sequence[Array]) -> Array:
+        """All rows, scaled, in as many columns as there are in all sessions: 0 in those of the others."""
+        widths = [len(mean) for mean in self.means]
+        if [part.shape[1] for part in parts] != widths:
+            found = [part.shape[1] for part in parts]
+            raise InputError(f"X must hold sessions of {widths} columns, as in fit, got {found}")
+        rows = np.zeros((sum(map(len, parts)), sum(widths)))
+        row = column = 0
+        for part, mean, scale in zip(parts, self.means, self.scales, strict=True):
+            where = slice(row, row + len(part)), slice(column, column + len(mean))
+            rows[where] = (self._stable(part) - mean) / scale
+            row, column = row + len(part), column + len(mean)
+        return rows
+
+    def _stable(self, part: Array) -> Array:
+        if self.counts and (part < 0).any():
+            raise InputError("X must hold counts, as in fit, but some entries are negative")
+        return np.sqrt(part) if self.counts else part
+
+    @classmethod
+    def measure(cls, parts: Sequence[Array]) -> Sessions:
+        """Take means and scales from sessions; constant columns are divided by infinity."""
+        blank = cls([], [], all(map(are_counts, parts)))
+        stable = [blank._stable(part) for part in parts]
+        stds = [part.std(axis=0) for part in stable]
+        scales = [np.where(std > 0, std, np.inf) for std in stds]
+        return cls([part.mean(axis=0) for part in stable], scales, blank.counts)
+
+
 def joined(
-    ica: ContrastiveICA, X: Any, groups: Any, *, reset: bool
+    ica: ContrastiveICA, X: Any, groups: Any, labels: Any = None, *, reset: bool
 ) -> tuple[Any, Any, Sequence[int] | None]:
     """Sequences in a row: rows of all, the sequence of each row, and the length of each.
 
     A list of arrays (rows × columns) holds a sequence each, and so does an array of trials × time ×
     channels. An array N×H×W of square pictures holds N images. What is neither stays as it is; once
-    fitted, the estimator knows which of them X is.
+    fitted, the estimator knows which of them X is. Sequences with columns of their own share no column
+    of what is returned; `labels` say what they have in common.
     """
     if reset:
+        ica._sessions = None
         trials = getattr(X, "ndim", 0) == 3 and ica.network is None and X.shape[1] != X.shape[2]
     else:
         trials = getattr(X, "ndim", 0) == 3 and len(ica._shape) == 1
     if isinstance(X, (list, tuple)) and X and all(getattr(part, "ndim", 0) == 2 for part in X):
-        parts = [np.asarray(part) for part in X]
-        if len({part.shape[1] for part in parts}) > 1:
-            widths = sorted({part.shape[1] for part in parts})
-            raise InputError(f"X must be sequences of the same columns, got {widths} of them")
+        parts = [np.asarray(as_array("X", part)) for part in X]
     elif trials and len(X):
         parts = list(np.asarray(as_array("X", X)))
     else:
         return X, groups, None
     if groups is not None:
         raise InputError("X holds sequences by itself: groups must not be given")
+    widths = [part.shape[1] for part in parts]
+    if reset and len(set(widths)) > 1:
+        if labels is None:
+            raise InputError(
+                f"X holds sequences of {sorted(set(widths))} columns, which nothing aligns: give labels "
+                "that all of them have, such as what was shown or where the animal was"
+            )
+        for k, part in enumerate(parts):
+            finite(f"X[{k}]", part)
+        ica._sessions = Sessions.measure(parts)
     lengths = [len(part) for part in parts]
-    return np.concatenate(parts), np.repeat(np.arange(len(parts)), lengths), lengths
+    if ica._sessions is None and len(set(widths)) > 1:
+        raise InputError(f"X must hold sequences of the same columns, got {sorted(set(widths))}")
+    whole = np.concatenate(parts) if ica._sessions is None else ica._sessions.rows(parts)
+    return whole, np.repeat(np.arange(len(parts)), lengths), lengths
 
 
 def observations(ica: ContrastiveICA, name: str, X: Any, *, reset: bool) -> Array:

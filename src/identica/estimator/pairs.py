@@ -17,12 +17,14 @@ from torch import Tensor
 from identica._random import Device
 from identica.errors import InputError
 from identica.estimator.labels import Labels, Partners
+from identica.estimator.ranges import Ranges, ends_of_stretches, whole
 from identica.estimator.sequences import Indices, Sequences
 
 Array = NDArray[Any]
 
 AT_ONCE = 1 << 22  # bytes that are hashed at once
 LOOKED_AT = 8192  # rows by which counts are told
+STRETCHES = 1000  # of pairs given row by row, at whose ends some are held out
 SHUFFLED = 1 << 16  # pairs up to which a batch is drawn without replacement
 
 
@@ -78,7 +80,7 @@ class ArrayPairs:
     counts: bool = False
     labels: Labels | None = None
     both: bool = False
-    numbers: Indices | None = None
+    numbers: Ranges | None = None
 
     @property
     def total(self) -> int:
@@ -91,42 +93,51 @@ class ArrayPairs:
 
     def __call__(self, size: int, *, generator: torch.Generator) -> Batch:
         """At most `size` pairs drawn at random."""
-        n, device = len(self._drawn), generator.device
-        if n <= SHUFFLED:
-            drawn = torch.randperm(n, generator=generator, device=device)[:size]
+        first, second = self._draw(size, generator)
+        if self.within is not None:
+            return Batch(self.observed(first), self.observed(second))
+        other = self.x if self.x_pos is None else self.x_pos
+        return Batch(self.rows("X", self.x, first), self.rows("X_pos", other, second))
+
+    def times(self, size: int, *, generator: torch.Generator) -> tuple[Indices, Indices] | None:
+        """When the members of the pairs that a call draws were observed; None if nobody knows."""
+        return None if self.within is None else self._draw(size, generator)
+
+    def _draw(self, size: int, generator: torch.Generator) -> tuple[Indices, Indices]:
+        """Rows of pairs, or their positions in sequences."""
+        among, device = self._drawn, generator.device
+        if (n := len(among)) <= SHUFFLED:
+            drawn = torch.randperm(n, generator=generator, device=device)[:size].cpu().numpy()
         else:
-            drawn = torch.randint(n, (size,), generator=generator, device=device)
-        chosen = drawn.cpu().numpy()
-        if isinstance(self._drawn, np.ndarray):
-            chosen = self._drawn[chosen]
-        if self.within is None:
-            other = self.x if self.x_pos is None else self.x_pos
-            return Batch(self.rows("X", self.x, chosen), self.rows("X_pos", other, chosen))
-        first, second = chosen, chosen
-        if self.labels is None or self.both:
+            drawn = torch.randint(n, (size,), generator=generator, device=device).cpu().numpy()
+        first = second = among.at(drawn) if isinstance(among, Ranges) else among[drawn]
+        if self.within is not None and (self.labels is None or self.both):
             low, high = self.within.low, self.within.high + 1
-            steps = torch.randint(low, high, chosen.shape, generator=generator, device=device)
-            first, second = self.within.at(chosen, steps.cpu().numpy())
+            steps = torch.randint(low, high, first.shape, generator=generator, device=device)
+            first, second = self.within.at(first, steps.cpu().numpy())
         if self.labels is not None:
             chance = torch.rand(2, len(first), generator=generator, device=device).double()
             by_label, which = chance.cpu().numpy()
             partners = self._partners(first, by_label)
             by_time = (which < 0.5) | (partners == first)  # a class of one has no partner
             second = np.where(by_time, second, partners) if self.both else partners
-        return Batch(self.observed(first), self.observed(second))
+        return first, second
+
+    @property
+    def _part(self) -> Ranges:
+        return whole(self.total) if self.numbers is None else self.numbers
 
     @cached_property
-    def _drawn(self) -> Indices | range:
+    def _drawn(self) -> Indices | Ranges:
         """The numbers of pairs that are drawn from."""
-        if self.labels is not None and not self.both:
-            return self._partners.paired()
-        return range(self.total) if self.numbers is None else self.numbers
+        by_label = self.labels is not None and not self.both
+        return self._partners.paired() if by_label else self._part
 
     @cached_property
     def _partners(self) -> Partners:
         assert self.labels is not None
         assert self.within is not None
-        among = np.arange(self.total) if self.numbers is None else self.numbers
+        among = self._part.at(np.arange(len(self._part)))
         if self.both:  # numbers of pairs are not those of rows
             among = np.unique(self.within.at(among, np.full(len(among), self.within.low))[0])
         return Partners(self.labels, among)
@@ -157,27 +168,27 @@ class ArrayPairs:
 
         In sequences they are held out in up to `blocks` blocks of time, and pairs that share a row with
         them are left out of both, unless that leaves less than half of them. Of pairs that were given row
-        by row, they are every `parts`-th.
+        by row, they are every `parts`-th, or the ends of a thousand stretches.
         """
-        mine = np.arange(self.total) if self.numbers is None else self.numbers
+        mine = self._part
         if self.within is None:
-            held = np.arange(len(mine)) % parts == parts - 1
-            return replace(self, numbers=mine[~held]), replace(self, numbers=mine[held])
+            held = mine.places(ends_of_stretches(len(mine), parts, STRETCHES))
+            return replace(self, numbers=mine.without(held)), replace(self, numbers=held)
         # as far as the rows of a pair and their windows reach; rows are no nearer than numbers of pairs
         far = self.within.high + self.window
         for some in (blocks, 1):
-            held = _blocks(len(mine), parts, some)
-            found = mine[held]
-            next_held = np.minimum(np.searchsorted(found, mine - far), len(found) - 1)
-            kept = np.abs(found[next_held] - mine) > far
-            if 2 * kept.sum() >= len(mine):
-                return replace(self, numbers=mine[kept]), replace(self, numbers=found)
-        return replace(self, numbers=mine[~held]), replace(self, numbers=found)
+            held = mine.places(ends_of_stretches(len(mine), parts, some))
+            kept = mine.without(held.wider(far))
+            if 2 * len(kept) >= len(mine):
+                return replace(self, numbers=kept), replace(self, numbers=held)
+        return replace(self, numbers=mine.without(held)), replace(self, numbers=held)
 
     def fingerprint(self) -> str:
         """A hash of everything that pairs are drawn from, read some rows at a time."""
         found = hashlib.sha256(f"{self.window} {self.counts} {self.both}".encode())
-        arrays = [self.x, self.x_pos, self.numbers]
+        arrays = [self.x, self.x_pos]
+        if self.numbers is not None:
+            arrays += [self.numbers.first, self.numbers.end]
         if self.labels is not None:
             arrays += [self.labels.classes, self.labels.places]
         if self.within is not None:
@@ -192,12 +203,6 @@ class ArrayPairs:
                 index = np.arange(start, min(start + rows, len(array)))
                 found.update(np.ascontiguousarray(_read(array, index)).data)
         return found.hexdigest()
-
-
-def _blocks(pairs: int, parts: int, blocks: int) -> NDArray[np.bool_]:
-    """Which of some pairs in a row are held out: one in `parts`, at the ends of so many stretches."""
-    stretch = max(parts, pairs // blocks)
-    return np.arange(pairs) % stretch >= stretch - max(1, stretch // parts)
 
 
 def are_counts(data: Array) -> bool:

@@ -15,6 +15,7 @@ from identica._validate import count, positive
 from identica.encoders import ContrastiveModel
 from identica.errors import DamagedError, InputError
 from identica.estimator import fit as fitting
+from identica.estimator.inputs import Sessions
 from identica.estimator.networks import Encoder, Network, blank_encoder, describe, given_network
 from identica.estimator.selection import Selection
 from identica.families import Family
@@ -53,6 +54,10 @@ def state_of(ica: ContrastiveICA) -> dict[str, Any]:
         "independent_pairs": ica.independent_pairs_,
         "starts": ica.starts_,
     }
+    if ica._sessions is not None:
+        means, scales, counts = ica._sessions
+        both = ([row.tolist() for row in rows] for rows in (means, scales))
+        fitted["sessions"] = [*both, counts]
     if hasattr(ica, "feature_names_in_"):
         fitted["feature_names_in_"] = list(ica.feature_names_in_)
     if hasattr(ica, "selection_"):
@@ -107,6 +112,11 @@ def _restore(
     made._shape, made.lag_ = tuple(fitted["shape"]), from_plain(fitted["lag"])
     made.n_features_in_ = math.prod(made._shape)
     made.window_, made.counts_ = count("window", fitted["window"]), bool(fitted["counts"])
+    made._sessions = None
+    if "sessions" in fitted:
+        means, scales, counts = fitted["sessions"]
+        means, scales = ([np.array(row, float) for row in rows] for rows in (means, scales))
+        made._sessions = Sessions(means, scales, bool(counts))
     made.independent_pairs_ = float(fitted["independent_pairs"])
     made.choices_ = {
         str(name): {int(value): float(bits) for value, bits in table}
