@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from identica.datasets import _unpickle, dsprites, kitti_masks, natural_sprites
+from identica.datasets import _unpickle, dsprites, kitti_masks, natural_sprites, recordings
 from identica.datasets.threedident.storage import ImageSet
 from identica.errors import InputError
 
@@ -66,6 +66,10 @@ def motion(content):
 
 def sprites(content):
     return dsprites.load(written("sprites.npz", content))
+
+
+def recording(content):
+    return recordings.load("head-direction", written("mouse.npz", content))
 
 
 def latents(content):
@@ -195,6 +199,10 @@ BOMBS = {
         sprites,
         zipped(latents_classes=npy((10**11, 6), "<i8"), imgs=b""),
     ),
+    "more spikes than are there": (
+        recording,
+        zipped(2**40, counts=npy((2**36, 16), "|u1"), angle=npy((2**36,), "<f4")),
+    ),
     "more latents than are there": (latents, npy((10**10, 10), "<f8", bytes(80))),
     "latents that are nothing": (latents, npy((2**62, 0), "<f8")),
     "a header of brackets": (latents, b"\x93NUMPY\1\0\x00\x27" + b"(" * 9984),
@@ -224,6 +232,10 @@ def good_files():
                 imgs=npy(images.shape, "|u1", images.tobytes()),
                 latents_classes=npy(classes.shape, "<i8", classes.tobytes()),
             ),
+        ),
+        "recording": (
+            recording,
+            zipped(counts=npy((50, 4), "|u1", bytes(200)), angle=npy((50,), "<f4", bytes(200))),
         ),
         "latents": (latents, npy((1, 10), "<f8", bytes(80))),
         "image": (image, pictures.getvalue()),

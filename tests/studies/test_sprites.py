@@ -229,7 +229,7 @@ def test_original_images_are_taken_where_they_are_at_hand(nothing, monkeypatch):
     run = Finished(0, nothing, runs.plain(experiment.config), {})
     assert study.read_back(row, run) == experiment
     assert study.cells(row)["data"] == "dSprites"
-    study.ready()
+    study.ready(study.rows)
     data = sprites.load(row, original=True)
     chosen = data.sample(20, 0)
     np.testing.assert_array_equal(data.images(chosen), images[dsprites.index_of(chosen)])
@@ -237,7 +237,7 @@ def test_original_images_are_taken_where_they_are_at_hand(nothing, monkeypatch):
     assert not find("workshop-table3").experiment(natural, natural.kind, 0, "fast").original
     path.write_bytes(b"torn")
     with pytest.raises(InputError, match="damaged"):
-        study.ready()
+        study.ready(study.rows)
 
 
 # --- whole runs -------------------------------------------------------------------------------------
@@ -344,7 +344,7 @@ def test_without_the_data_there_is_one_clear_error(nothing, tmp_path, capsys):
         assert not out.exists()
         assert main(["reproduce", name, "--seeds", "0", "--list"]) == 0
         assert "0 of 4 runs done" in capsys.readouterr().out
-    find("workshop-table2").ready()  # is drawn, so nothing is needed
+    find("workshop-table2").ready(DSPRITES_ROWS)  # is drawn, so nothing is needed
     assert main(["reproduce", "workshop-table2", "--seeds", "0-9", "--list"]) == 0
     assert "0 of 80 runs done" in capsys.readouterr().out
 

@@ -164,3 +164,100 @@ def limit(
     below.errorbar(negatives, np.abs(gaps), [low, bars], **style)
     below.set(yscale="log", xlabel="negatives M", ylabel="distance from the limit")
     return figure
+
+
+# --- recordings -------------------------------------------------------------------------------------
+
+# safe for the colour-blind: from Okabe & Ito's palette, and maps whose lightness alone tells them apart
+BLUE, ORANGE = "#0072b2", "#d55e00"
+ALONG, AROUND = "viridis", "twilight"
+
+
+def fit_curves(histories: Mapping[str, Sequence[Mapping[str, float]]]) -> Figure:
+    """Loss on pairs of the training, and evidence on held-out ones, against the step, a line for each
+    named history (`ContrastiveICA.history_`); the best evidence, whose weights are kept, is marked."""
+    with rc_context(STYLE):
+        figure = Figure(figsize=(5.2, 3.8), layout="constrained")
+        above, below = figure.subplots(2, 1, sharex=True)
+        marks = ["-", "--", ":", "-."]
+        for number, (label, records) in enumerate(histories.items()):
+            steps = np.array([r["step"] for r in records])
+            bits = np.array([r["bits"] for r in records])
+            how: dict[str, Any] = {"ls": marks[number % 4], "lw": 1.2}
+            above.plot(steps, [r["loss"] for r in records], color=BLUE, **how)
+            below.plot(steps, bits, color=ORANGE, label=label, **how)
+            if len(bits):
+                below.plot(steps[bits.argmax()], bits.max(), "o", ms=4, color=INK)
+        above.set(ylabel="loss in training")
+        below.axhline(0, color=SOFT, lw=0.7)
+        below.set(xlabel="step", ylabel="held-out bits")
+        if len(histories) > 1:
+            below.legend(frameon=False, fontsize=8)
+    return figure
+
+
+def coloured_codes(
+    codes: Mapping[str, NDArray[np.float64]],
+    label: NDArray[np.float64],
+    name: str,
+    *,
+    cyclic: bool = False,
+) -> Figure:
+    """Codes of each model as points in a plane, coloured by a label, such as a track unrolled or a ring.
+
+    Args:
+        codes: by the name of the model, N×n; of more than two, the principal plane is shown.
+        label: N numbers.
+        name: what they are, with their unit.
+        cyclic: the label is an angle from −180° to 180°.
+    """
+    with rc_context(STYLE):
+        figure = Figure(figsize=(3.0 * len(codes) + 0.8, 3.0), layout="constrained")
+        grid = figure.subplots(1, len(codes), squeeze=False)[0]
+        drawn: Any = None
+        for axes, (title, points) in zip(grid, codes.items(), strict=True):
+            middle = points - points.mean(axis=0)
+            if points.shape[1] > 2:
+                middle = middle @ np.linalg.svd(middle, full_matrices=False)[2][:2].T
+            else:
+                middle = points
+            scale = {"vmin": -180.0, "vmax": 180.0} if cyclic else {}
+            drawn = axes.scatter(
+                *middle.T, c=label, s=4, linewidths=0, cmap=AROUND if cyclic else ALONG, **scale
+            )
+            axes.set(xticks=[], yticks=[], title=title, aspect="equal")
+            for spine in axes.spines.values():
+                spine.set_visible(False)
+        figure.colorbar(drawn, ax=list(grid), shrink=0.85, label=name)
+    return figure
+
+
+def decoded_over_time(
+    seconds: NDArray[np.float64],
+    true: NDArray[np.float64],
+    decoded: NDArray[np.float64],
+    names: Sequence[str],
+    *,
+    period: float | None = None,
+) -> Figure:
+    """What was decoded, as points, over the truth, as a line, against time; a panel for each column.
+
+    Args:
+        seconds: N times.
+        true, decoded: N×d.
+        names: what each column is, with its unit.
+        period: of values that are cyclic; the line is broken where it jumps by more than half of it.
+    """
+    with rc_context(STYLE):
+        figure = Figure(figsize=(7.2, 1.0 + 1.3 * len(names)), layout="constrained")
+        grid = figure.subplots(len(names), 1, sharex=True, squeeze=False)[:, 0]
+        for axes, name, line, points in zip(grid, names, true.T, decoded.T, strict=True):
+            shown = line.astype(float)
+            if period is not None:
+                shown[1:][np.abs(np.diff(line)) > period / 2] = np.nan
+            axes.plot(seconds, points, ".", ms=2.5, color=ORANGE, label="decoded")
+            axes.plot(seconds, shown, color=BLUE, lw=1.2, label="true")
+            axes.set(ylabel=name)
+        grid[-1].set(xlabel="seconds")
+        grid[0].legend(frameon=False, loc="lower right", bbox_to_anchor=(1, 1), ncols=2)
+    return figure

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
@@ -108,7 +109,7 @@ class KittiTable(Study[KittiRow]):
 
     scored_on = "drawn frames"
 
-    def ready(self) -> None:
+    def ready(self, rows: Sequence[KittiRow]) -> None:
         kitti_masks.load()
 
     def targets(self, row: KittiRow) -> list[Target]:

@@ -28,6 +28,7 @@ def write_study_page(path: Path, study: Study[Any], entries: Sequence[Entry]) ->
         title=study.title,
         study=study,
         date=time.strftime("%Y-%m-%d"),
+        notes=list(dict.fromkeys(name for entry in entries for name in entry.notes)),
         scores=[_score(study, *both) for both in zip(entries, verdicts, strict=True)],
         good=sum(judged),
         judged=len(judged),
@@ -38,6 +39,7 @@ def write_study_page(path: Path, study: Study[Any], entries: Sequence[Entry]) ->
 def _score(study: Study[Any], entry: Entry, verdict: Any) -> dict[str, Any]:
     from identica.studies import table
 
+    label = study.label(entry.target)
     factor, digits = (100, 2) if study.unit == "%" else (1, 4)
     # what was never published sorts below everything that was
     figure, unknown = entry.target.published, "-Infinity"
@@ -45,10 +47,11 @@ def _score(study: Study[Any], entry: Entry, verdict: Any) -> dict[str, Any]:
     return {
         "row": entry.row.row,
         "cells": study.cells(entry.row),
-        "label": study.label(entry.target),
+        "label": f"{entry.target.kind}, {label}" if study.by_kind else label,
+        "notes": entry.notes,
         "published": table.published(study, entry.target),
         "published_mean": unknown if figure is None else figure.mean,
-        "ours": table.ours(study, entry.ours),
+        "ours": table.ours(study, entry),
         "ours_mean": entry.ours.mean,
         "difference": unknown if difference is None else difference,
         "shown": "–" if difference is None else f"{difference:+.{digits}f}",

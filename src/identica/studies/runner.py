@@ -106,7 +106,7 @@ def reproduce(
     store, before = (folder / table.RUNS).resolve(), len(planned) - len(todo)
     failed: dict[str, str] = {}
     if todo:
-        study.ready()
+        study.ready(study.select(rows))
     if rank > 0:
         pool.follow(todo, store)
         return Outcome(folder, "")
@@ -146,7 +146,7 @@ def plan(
     wanted = check_seeds(SEEDS if seeds is None else seeds)
     for row in study.select(rows):
         for kind in dict.fromkeys(target.kind for target in study.targets(row)):
-            for seed in wanted:
+            for seed in [] if study.absent(kind) else wanted:
                 job = study.experiment(row, kind, seed, preset)
                 if job.name not in planned:
                     state = _state(folder / table.RUNS / job.name, job)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
@@ -210,8 +211,8 @@ class SpritesTable(Study[SpriteRow]):
         "or 0.2 points if that is more"
     )
 
-    def ready(self) -> None:
-        for row in {row.version: row for row in self.rows}.values():
+    def ready(self, rows: Sequence[SpriteRow]) -> None:
+        for row in {row.version: row for row in rows}.values():
             load(row, row.is_dsprites and dsprites.is_at_hand())
 
     def targets(self, row: SpriteRow) -> list[Target]:

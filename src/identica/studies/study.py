@@ -104,6 +104,7 @@ class Study(ABC, Generic[R]):
     summary = "mean"  # or "median": what the seeds of a score come down to, as published
     scored_on = "unseen pairs"  # in training
     side_by_side = True  # whether every column of figures has a published one beside it
+    by_kind = False  # whether the table has a line for each kind of a row, not one for all
     legend = "In %, mean ± standard deviation over seeds (how many)."
     within = (
         "no further from the published mean than its standard deviation, or 0.2 points if that is "
@@ -113,8 +114,12 @@ class Study(ABC, Generic[R]):
     def __init__(self, name: str, title: str, rows: Sequence[R]) -> None:
         self.name, self.title, self.rows = name, title, list(rows)
 
-    def ready(self) -> None:
-        """Raise an error if something that runs cannot make themselves is missing, such as a data set."""
+    def ready(self, rows: Sequence[R]) -> None:
+        """Raise an error if runs of some rows lack what is not theirs to make, such as a data set."""
+
+    def absent(self, kind: str) -> str:
+        """Why runs of a kind cannot be done here, so that they are left out; empty if they can."""
+        return ""
 
     @abstractmethod
     def targets(self, row: R) -> list[Target]:
@@ -131,6 +136,10 @@ class Study(ABC, Generic[R]):
     def label(self, target: Target) -> str:
         """The column of a score."""
         return SCORES.get(target.score, target.score)
+
+    def notes(self, runs: Sequence[Finished]) -> dict[str, str]:
+        """What the table says of finished runs of a kind beside their scores, by column."""
+        return {}
 
     def words(self, row: R) -> str:
         """The description of a row on the page."""
@@ -176,8 +185,8 @@ class Study(ABC, Generic[R]):
         """Pictures of the factors and codes of a finished run."""
         return []
 
-    def show(self, value: float) -> str:
-        """A figure as the table prints it."""
+    def show(self, value: float, score: str = "") -> str:
+        """A figure as the table prints it, in the unit of its score."""
         return f"{100 * value:.2f}"
 
     def spread(self, ours: Ours) -> float:

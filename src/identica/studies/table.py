@@ -26,7 +26,11 @@ class Entry(NamedTuple):
     target: Target
     ours: Ours
     seconds: float
+    notes: dict[str, str]
     runs: list[Finished]
+
+
+Known = Mapping[tuple[int, str, str], tuple[Ours, float, dict[str, str]]]
 
 
 # --- which runs belong to a study -------------------------------------------------------------------
@@ -99,8 +103,8 @@ def _fields(data: Any, **kinds: type) -> list[Any]:
 # --- the figures ------------------------------------------------------------------------------------
 
 
-def recorded(folder: Path, study: Study[Any]) -> dict[tuple[int, str, str], tuple[Ours, float]]:
-    """The figures and seconds of table.json, by row, kind and score; none if there is no table."""
+def recorded(folder: Path, study: Study[Any]) -> Known:
+    """Figures, seconds and notes of table.json, by row, kind and score; none if there is no table."""
     path = folder / TABLE
     if not path.exists():
         return {}
@@ -113,7 +117,9 @@ def recorded(folder: Path, study: Study[Any]) -> dict[tuple[int, str, str], tupl
             mean, std, seeds = _fields(ours, mean=float, std=float, seeds=int)
             (error,) = _fields({"error": std / math.sqrt(max(seeds, 1))} | ours, error=float)
             (seconds,) = _fields(record, seconds=float)
-            found[row, kind, score] = Ours(mean, std, seeds, error), seconds
+            notes = record.get("notes", {})
+            _fields(notes, **dict.fromkeys(notes, str))
+            found[row, kind, score] = Ours(mean, std, seeds, error), seconds, notes
     except TypeError:
         raise InputError(f"{path} is not the table of a study") from None
     if foreign := sorted(found.keys() - known):
@@ -125,7 +131,7 @@ def recorded(folder: Path, study: Study[Any]) -> dict[tuple[int, str, str], tupl
 def collect(
     folder: Path,
     study: Study[Any],
-    keep: Mapping[tuple[int, str, str], tuple[Ours, float]] = MappingProxyType({}),
+    keep: Known = MappingProxyType({}),
 ) -> list[Entry]:
     """Every score that has at least one finished run, in the order of the table.
 
@@ -147,16 +153,16 @@ def collect(
                 results = [run.result for run in found]
                 seconds = float(np.mean([result["seconds"] for result in results]))
                 ours = pooled(results, target.score, study.summary)
-                entries.append(Entry(row, target, ours, seconds, found))
+                entries.append(Entry(row, target, ours, seconds, study.notes(found), found))
     return entries
 
 
-def more(table: Mapping[tuple[int, str, str], tuple[Ours, float]], entries: Sequence[Entry]) -> str:
+def more(table: Known, entries: Sequence[Entry]) -> str:
     """In words, the scores of a table (see `recorded`) with more seeds than there are runs; empty if none."""
     runs = {(e.row.row, e.target.kind, e.target.score): len(e.runs) for e in entries}
     found = [
         f"row {row} {kind} {score} ({ours.seeds} seeds, {runs.get((row, kind, score), 0)} here)"
-        for (row, kind, score), (ours, _) in table.items()
+        for (row, kind, score), (ours, *_) in table.items()
         if ours.seeds > runs.get((row, kind, score), 0)
     ]
     rest = f" and {len(found) - 3} more" if len(found) > 3 else ""
@@ -186,7 +192,7 @@ def records(study: Study[Any], entries: Sequence[Entry]) -> list[dict[str, Any]]
     """The content of table.json; figures that are not in [0, 1] come with their unit and error,
     and those that are not means with the word for what they are."""
     found = []
-    for row, target, ours, seconds, _ in entries:
+    for row, target, ours, seconds, notes, _ in entries:
         known = target.published
         record: dict[str, Any] = {
             "row": row.row,
@@ -201,19 +207,31 @@ def records(study: Study[Any], entries: Sequence[Entry]) -> list[dict[str, Any]]
             record["unit"] = study.unit
         if study.summary != "mean":
             record["summary"] = study.summary
+        if notes:
+            record["notes"] = notes
         found.append(record)
     return found
 
 
 def markdown(study: Study[Any], entries: Sequence[Entry]) -> str:
-    """The table as the paper prints it: a line for each row, our figures beside the published."""
+    """The table in words: a line for each row, as the paper prints it, or for each kind of a row."""
     if not entries:
         return f"# {study.title}\n\nNo run is finished yet.\n"
+    lines = _by_kind(study, entries) if study.by_kind else _by_row(study, entries)
+    escaped = [[cell.replace("|", r"\|") for cell in line] for line in lines]
+    head, *body = (f"| {' | '.join(line)} |" for line in escaped)
+    text = "\n".join([head, f"|{' --- |' * len(lines[0])}", *body])
+    seconds = "Seconds: one seed." if study.by_kind else "Seconds: one seed of all kinds."
+    return f"# {study.title}\n\n{text}\n\n{study.legend} {seconds}\n"
+
+
+def _by_row(study: Study[Any], entries: Sequence[Entry]) -> list[list[str]]:
+    """A line for each row, our figures beside the published; the first names the columns."""
     columns = list(dict.fromkeys(study.label(entry.target) for entry in entries))
     head = ["#", *study.cells(entries[0].row)]
     for column in columns:
         head += [f"{column}, published", "ours"] if study.side_by_side else [column]
-    lines = [[*head, "seconds"], ["---"] * (len(head) + 1)]
+    lines = [[*head, "seconds"]]
     for row in {entry.row.row: entry.row for entry in entries}.values():
         found = {study.label(e.target): e for e in entries if e.row is row}
         line = [str(row.row), *study.cells(row).values()]
@@ -221,23 +239,43 @@ def markdown(study: Study[Any], entries: Sequence[Entry]) -> str:
             entry = found.get(column)
             if study.side_by_side:
                 line.append(published(study, entry.target) if entry else "–")
-            line.append(ours(study, entry.ours) if entry else "–")
+            line.append(ours(study, entry) if entry else "–")
         seconds = {entry.target.kind: entry.seconds for entry in found.values()}
         lines.append([*line, f"{sum(seconds.values()):.0f}"])
-    escaped = [[cell.replace("|", r"\|") for cell in line] for line in lines]
-    body = "\n".join(f"| {' | '.join(line)} |" for line in escaped)
-    return f"# {study.title}\n\n{body}\n\n{study.legend} Seconds: one seed of all kinds.\n"
+    return lines
+
+
+def _by_kind(study: Study[Any], entries: Sequence[Entry]) -> list[list[str]]:
+    """A line for each kind of each row, with its notes; the first names the columns."""
+    columns = list(dict.fromkeys(study.label(entry.target) for entry in entries))
+    notes = list(dict.fromkeys(name for entry in entries for name in entry.notes))
+    lines = [["#", *study.cells(entries[0].row), "model", *columns, *notes, "seconds"]]
+    for row in {entry.row.row: entry.row for entry in entries}.values():
+        for kind in dict.fromkeys(target.kind for target in study.targets(row)):
+            found = {
+                study.label(e.target): e for e in entries if (e.row, e.target.kind) == (row, kind)
+            }
+            if not found and not study.absent(kind):
+                continue
+            cells = [ours(study, found[name]) if name in found else "–" for name in columns]
+            said = next((entry.notes for entry in found.values()), {})
+            seconds = next((f"{entry.seconds:.1f}" for entry in found.values()), "–")
+            told = kind if found else f"{kind}: {study.absent(kind)}"
+            cells += [said.get(name, "–") for name in notes]
+            lines.append([str(row.row), *study.cells(row).values(), told, *cells, seconds])
+    return lines
 
 
 def published(study: Study[Any], target: Target) -> str:
     """A published figure in words, a dash if there is none."""
     figure = target.published
     if figure is None or figure.std is None:
-        return "–" if figure is None else study.show(figure.mean)
-    return f"{study.show(figure.mean)} ± {study.show(figure.std)}"
+        return "–" if figure is None else study.show(figure.mean, target.score)
+    return f"{study.show(figure.mean, target.score)} ± {study.show(figure.std, target.score)}"
 
 
-def ours(study: Study[Any], figure: Ours) -> str:
+def ours(study: Study[Any], entry: Entry) -> str:
     """Our figure in words, with the number of seeds; one seed has no spread."""
-    spread = f" ± {study.show(study.spread(figure))}" if figure.seeds > 1 else ""
-    return f"{study.show(figure.mean)}{spread} ({figure.seeds})"
+    figure, score = entry.ours, entry.target.score
+    spread = f" ± {study.show(study.spread(figure), score)}" if figure.seeds > 1 else ""
+    return f"{study.show(figure.mean, score)}{spread} ({figure.seeds})"

@@ -254,7 +254,7 @@ class Theorem1(Study[Limit]):
         )
         return [Picture(caption, plots.inline(figure, dpi=90))]
 
-    def show(self, value: float) -> str:
+    def show(self, value: float, score: str = "") -> str:
         return f"{value:.4f}"
 
     def spread(self, ours: Ours) -> float:

@@ -11,6 +11,7 @@ DATA_SETS = {
     "dsprites": ("dsprites", "a white shape, with five factors"),
     "kitti-masks": ("kitti_masks", "masks of pedestrians in real videos"),
     "natural-sprites": ("natural_sprites", "shapes that move as measured in videos"),
+    "recordings": ("recordings", "spikes of neurons in rats on a track, and in a mouse"),
 }
 
 

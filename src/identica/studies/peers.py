@@ -1,0 +1,65 @@
+"""Other methods on the same recordings: PCA, FastICA and, where it is installed, CEBRA."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Counts = NDArray[Any]
+Encode = Callable[[Counts], NDArray[np.float64]]
+
+LINEAR = ("pca", "fastica")
+
+
+def cebra_is_installed() -> bool:
+    """Whether CEBRA (Schneider, Lee & Mathis, Nature 2023) can be imported."""
+    return find_spec("cebra") is not None
+
+
+def linear(kind: str, counts: Counts, n: int, *, seed: int) -> Encode:
+    """n principal or independent components ("pca" or "fastica") as a function of counts.
+
+    They are those of the square roots of counts, whose noise is alike for all, with columns standardised.
+    """
+    from sklearn.decomposition import PCA, FastICA
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+    method = PCA(n, random_state=seed)
+    if kind == "fastica":
+        method = FastICA(n, whiten="unit-variance", max_iter=1000, tol=1e-3, random_state=seed)
+    model = make_pipeline(FunctionTransformer(np.sqrt), StandardScaler(), method)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # what it found counts all the same
+        model.fit(counts.astype(float))
+    return lambda rows: np.asarray(model.transform(rows.astype(float)))
+
+
+def cebra(counts: Counts, n: int, *, seed: int, iterations: int = 5000) -> Encode:
+    """CEBRA's codes from time alone, with the settings of its authors' demo of the hippocampus.
+
+    It sees ten bins around each row. Positives are ten bins apart, so that these hardly overlap.
+    """
+    import torch
+    from cebra import CEBRA
+
+    model = CEBRA(
+        model_architecture="offset10-model",
+        conditional="time",
+        time_offsets=10,
+        output_dimension=n,
+        batch_size=512,
+        max_iterations=iterations,
+        learning_rate=3e-4,
+        device="cpu",
+    )
+    with torch.random.fork_rng(devices=[]):  # it draws from the global generator
+        torch.manual_seed(seed)
+        model.fit(counts.astype(np.float32))
+    return lambda rows: np.asarray(model.transform(rows.astype(np.float32)), float)

@@ -1,0 +1,102 @@
+"""The decoder that all models share: known answers, chosen before the test, scores in [0, 1]."""
+
+import numpy as np
+import pytest
+
+from identica.studies import decoding
+from identica.studies.decoding import Labelled
+
+
+def ring(rows, seed=0):
+    rng = np.random.default_rng(seed)
+    angle = decoding.wrapped(np.cumsum(0.1 * rng.normal(size=rows)))
+    return angle, np.c_[np.cos(angle), np.sin(angle)]
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_ring_is_turned_back_by_what_is_known(sign):
+    angle, _ = ring(4000)
+    seen = sign * angle + 2.0
+    codes = 3 * np.c_[np.cos(seen), np.sin(seen)]
+    known, test = Labelled(codes, angle).split(3000)
+    turn, found = decoding.rotation(known)
+    assert found == sign
+    off = decoding.wrapped(decoding.decode("angle", known, test.codes) - test.label)
+    assert np.abs(off).max() <= np.pi / decoding.TURNS + 1e-9
+    assert decoding.error("angle", test.label, test.label + np.pi) == pytest.approx(1)
+    assert decoding.error("angle", test.label, test.label + 4.5 * np.pi) == pytest.approx(0.5)
+    assert -np.pi <= turn <= np.pi
+
+
+def test_a_ring_that_is_wound_twice_is_not_unwound():
+    """Whatever the rotation, errors are spread evenly over all angles."""
+    angle = np.random.default_rng(0).uniform(-np.pi, np.pi, 4000)
+    known, test = Labelled(np.c_[np.cos(2 * angle), np.sin(2 * angle)], angle).split(3000)
+    found = decoding.scores("angle", known, test)["angle_error"]
+    assert found == pytest.approx(0.5, abs=0.08)  # of a median of 1,000, and the best of 720
+
+
+def test_positions_are_means_of_the_nearest():
+    rng = np.random.default_rng(0)
+    position = rng.uniform(0, 1.6, 400)
+    codes = np.c_[np.sin(position), position**2] + 0.1 * rng.normal(size=(400, 2))
+    known, test = Labelled(codes, position).split(300)
+
+    def nearest(some, label, of, k):
+        far = ((of[:, None] - some[None]) ** 2).sum(-1)
+        return np.array([label[row.argsort()[:k]].mean() for row in far])
+
+    before, after = known.split(300 * 7 // 8)
+    missed = {
+        k: np.median(np.abs(nearest(*before, after.codes, k) - after.label))
+        for k in decoding.NEIGHBOURS
+    }
+    expected = nearest(*known, test.codes, min(missed, key=missed.get))
+    np.testing.assert_allclose(decoding.decode("position", known, test.codes), expected)
+    found = decoding.scores("position", known, test)["position_error"]
+    assert found == pytest.approx(np.median(np.abs(expected - test.label)) / 1.6)
+
+
+def test_factors_by_a_linear_map_of_the_past():
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(500, 3))
+    codes = z @ rng.normal(size=(3, 4)) + 0.2 * rng.normal(size=(500, 4)) + 5
+    known, test = Labelled(codes, z).split(400)
+    one = np.ones((500, 1))
+    weights = np.linalg.lstsq(np.hstack([codes, one])[:400], z[:400], rcond=None)[0]
+    left = test.label - np.hstack([codes, one])[400:] @ weights
+    expected = np.mean(1 - (left**2).mean(0) / test.label.var(0))
+    assert decoding.scores("factors", known, test)["r2"] == pytest.approx(expected)
+    far = decoding.error("factors", test.label, 100 + test.label)
+    assert far == 1  # worse than the mean counts as nothing
+
+
+@pytest.mark.parametrize("what", decoding.SCORES)
+def test_scores_are_named_and_lie_in_0_to_1(what):
+    rng = np.random.default_rng(0)
+    label = {"factors": rng.normal(size=(300, 2)), "position": 1.6 * rng.random(300)}
+    label["angle"] = rng.uniform(-np.pi, np.pi, 300)
+    known, test = Labelled(rng.normal(size=(300, 2)), label[what]).split(200)
+    found = decoding.scores(what, known, test)
+    assert tuple(found) == decoding.SCORES[what]
+    assert all(0 <= value <= 1 for value in found.values())
+
+
+def test_smoothing_is_chosen_without_the_test():
+    angle, codes = ring(3000)
+    rng = np.random.default_rng(1)
+    known, test = Labelled(codes + 2 * rng.normal(size=codes.shape), angle).split(2000)
+    assert decoding.best_window("angle", known) > 1
+    found = decoding.scores("angle", known, test)
+    assert found["angle_error_smoothed"] < found["angle_error"]
+    clean = Labelled(codes[::50], angle[::50])  # neighbours say nothing of it
+    assert decoding.best_window("angle", clean) == 1
+
+
+@pytest.mark.parametrize("window", [1, 3, 7])
+def test_smoothing_as_a_loop(window):
+    codes = np.random.default_rng(0).normal(size=(20, 2))
+    half = window // 2
+    expected = [codes[max(0, t - half) : t + half + 1].mean(0) for t in range(20)]
+    found = Labelled(codes, np.zeros(20)).smoothed(window)
+    np.testing.assert_allclose(found.codes, expected, atol=1e-12)
