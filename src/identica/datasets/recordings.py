@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from identica._validate import one_of
-from identica.datasets.npz import read_npz
+from identica.datasets.reading import read_npz
 from identica.datasets.root import find
 from identica.errors import InputError
 
