@@ -11,7 +11,7 @@ import socket
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -118,16 +118,15 @@ def do(job: Job, folder: Path, session: Path, threads: int) -> tuple[str, str | 
     keep_freed_memory()
     tick = _teller(folder, session)
     try:
-        runs.execute(folder, job.config, lambda home: _begun(job, home, tick))
+        with runs.claim(folder):
+            while runs.unfinished(folder, job.config):
+                tick(0, 0)
+                with runs.attempt(folder, job.config):
+                    runs.finish(folder, job.config, job.run(folder, tick))
     except Exception as error:
         (folder / runs.PROGRESS).unlink(missing_ok=True)
         return job.name, f"{type(error).__name__}: {one_line(error)}"
     return job.name, None
-
-
-def _begun(job: Job, folder: Path, tick: Tick) -> Mapping[str, Any]:
-    tick(0, 0)
-    return job.run(folder, tick)
 
 
 def _teller(folder: Path, session: Path) -> Tick:
@@ -164,13 +163,14 @@ def lead(jobs: Sequence[Job], folder: Path) -> None:
     keep_freed_memory()
     with _session(folder) as session:
         for job in jobs:
-            tick = _teller(folder / job.name, session)
-
-            def work(home: Path, job: Job = job, tick: Tick = tick) -> Mapping[str, Any]:
-                _begins(True)
-                return _begun(job, home, tick)
-
-            runs.execute(folder / job.name, job.config, work)
+            home = folder / job.name
+            tick = _teller(home, session)
+            with runs.claim(home):
+                while runs.unfinished(home, job.config):
+                    _begins(True)
+                    tick(0, 0)
+                    with runs.attempt(home, job.config):
+                        runs.finish(home, job.config, job.run(home, tick))
             _begins(False)
 
 
