@@ -44,9 +44,9 @@ def test_place_cells_fire_around_their_places():
     spikes = counts.sum(0)
     middle = counts.T @ z / spikes[:, None]
     spread = np.sqrt(counts.T @ (z**2) / spikes[:, None] - middle**2)
-    assert (spread.mean(1) < 0.9 * z.std(0).mean()).mean() > 0.9
+    assert np.median(spread.mean(1)) < 0.9 * z.std(0).mean()
     # variance beyond the mean is that of the rate: little of it in neighbouring bins
-    gap = np.diff(counts[::1], axis=0).var(axis=0) / (2 * counts.mean(axis=0))
+    gap = np.diff(counts, axis=0).var(axis=0) / (2 * counts.mean(axis=0))
     assert np.median(gap) == pytest.approx(1, abs=0.1)
 
 

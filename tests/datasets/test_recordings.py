@@ -94,6 +94,22 @@ def test_what_is_no_recording_is_refused(other, told, root):
     assert "rat_achilles.npz" in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("other", "told"),
+    [
+        ({"counts": [[1], [2]]}, "counts must be a NumPy array"),
+        ({"label": None}, "label must be a NumPy array"),
+        ({"direction": [0, 1]}, "direction must be a NumPy array or None"),
+        ({"bin": 0}, "bin must be greater than 0"),
+    ],
+)
+def test_a_recording_of_something_else(other, told):
+    good = {"name": "few", "counts": np.array([[1], [2]]), "label": np.zeros(2), "bin": 0.1}
+    assert len(Recording(**good)) == 2
+    with pytest.raises(InputError, match=told):
+        Recording(**good | other)
+
+
 def test_what_it_holds_in_numbers():
     counts = np.array([[0, 2, 0], [1, 0, 0], [0, 3, 0], [0, 0, 0]])
     found = recordings.check(Recording("few", counts, np.zeros(4), bin=0.5))

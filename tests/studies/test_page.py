@@ -163,3 +163,24 @@ def test_theorem_1_has_its_picture(tmp_path):
     assert "Loss minus log M plus log|Z| against M, 2 seeds" in text
     write_study_page(tmp_path / "empty.html", study, [])
     assert "No run is finished yet" in (tmp_path / "empty.html").read_text()
+
+
+def test_a_study_without_published_figures_has_notes_in_place_of_verdicts(tmp_path, monkeypatch):
+    study = find("recordings")
+    monkeypatch.setattr(study, "absent", lambda kind: "")
+    monkeypatch.setattr(study, "notes", lambda runs: {"diagnosis": f"{len(runs)} of {len(runs)}"})
+    report(fake(tmp_path, study, seeds=(0,)), study)
+    with browser(tmp_path / "profile", 1280, 900) as window:
+        window.open((tmp_path / "report.html").as_uri())
+        rows = window.script(SHOWN)
+        assert len(rows) == sum(len(study.targets(row)) for row in study.rows)
+        assert {row[-2] for row in rows} == {"1 of 1"}
+        heads = window.script(
+            "return [...document.querySelectorAll('#scores th')].map(th => th.textContent.trim())"
+        )
+        assert heads[-2:] == ["diagnosis", "seconds"]
+        assert not {"verdict", "difference", "published"} & set(heads)
+        window.type("#filter", "achilles")
+        assert {row[0] for row in window.script(SHOWN)} == {"9"}
+        window.script("score.value = 'pca, median error'; score.dispatchEvent(new Event('input'))")
+        assert len(window.script(SHOWN)) == 1

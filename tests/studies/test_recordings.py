@@ -70,6 +70,7 @@ def done(tmp_path_factory):
     rat(folder / "data")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("IDENTICA_DATA", str(folder / "data"))
+        patch.setattr(peers, "cebra_is_installed", lambda: False)
         chosen = study(PLACE, RING, RAT)
         finished(folder / "study", chosen)
         report(folder / "study", chosen)

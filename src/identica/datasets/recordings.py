@@ -11,12 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import pi
 from pathlib import Path
+from types import NoneType
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from identica._validate import one_of
+from identica._validate import instance, one_of, positive
 from identica.datasets.reading import read_npz
 from identica.datasets.root import find
 from identica.errors import InputError
@@ -46,6 +47,10 @@ class Recording:
 
     def __post_init__(self) -> None:
         counts, label, direction = self.counts, self.label, self.direction
+        for name in ("counts", "label"):
+            instance(name, getattr(self, name), np.ndarray, "a NumPy array")
+        instance("direction", direction, (np.ndarray, NoneType), "a NumPy array or None")
+        positive("bin", self.bin)
         if counts.ndim != 2 or not counts.size or counts.dtype.kind not in "iu":
             raise InputError(
                 f"counts must be whole numbers, N×neurons, got {counts.dtype} of shape {counts.shape}"

@@ -48,8 +48,8 @@ def recovered(runs: Mapping[str, tuple[RecordingRun, Finished]]) -> list[Picture
     if "contrastive" not in runs:
         return []
     run, finished = runs["contrastive"]
-    data, what, seed = run.data(), run.row.what, f"seed {finished.seed}"
     encode: peers.Encode = ContrastiveICA.load(finished.folder / WEIGHTS).transform
+    data, what, seed = run.data(), run.row.what, f"seed {finished.seed}"
     known, test = run.codes(encode, data)
     codes = {"contrastive": test.codes}
     if "pca" in runs:
