@@ -1,8 +1,10 @@
 import json
+import re
 
 import numpy as np
 import pytest
 
+from helpers.walks import noisy
 from identica import ContrastiveICA
 from identica.cli import main
 
@@ -23,9 +25,11 @@ def test_codes_model_and_history_of_a_table(table, tmp_path, capsys):
     out = tmp_path / "out"
     command = ["fit", str(path), "--out", str(out), "--groups", "day", "--lag", "1-2", *OPTIONS]
     assert main([*command, "--tensorboard"]) == 0
-    assert len(list((out / "tensorboard").glob("events.*"))) == 1
+    starts = json.loads((out / "result.json").read_text())["starts"]
+    runs = sorted(path.parent.name for path in (out / "tensorboard").glob("*/events.*"))
+    assert runs == sorted(f"start-{k + 1}" for k in range(len(starts)))
     printed, err = capsys.readouterr()
-    assert "fit:" in err  # the progress bar
+    assert "fit, start 1:" in err  # the progress bar
     for name in ("codes.npy", "codes.csv", "estimator.safetensors", "metrics.jsonl"):
         assert str(out / name) in printed
         assert (out / name).exists()
@@ -56,6 +60,45 @@ def test_a_page_says_how_far_to_trust_the_codes(tmp_path, capsys):
     assert "Do not trust" in (out / "diagnosis.html").read_text(encoding="utf-8")
     assert json.loads((out / "diagnosis.json").read_text())["verdict"] == "do not trust"
     assert json.loads((out / "result.json").read_text())["verdict"] == "do not trust"
+
+
+def test_what_is_chosen_is_said(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("identica.estimator.selection.COMPONENTS", (1, 2))
+    x = noisy(2400, columns=3)[1]
+    np.save(tmp_path / "x.npy", x)
+    out = tmp_path / "out"
+    command = ["fit", str(tmp_path / "x.npy"), "--out", str(out), "--steps", "3", "--no-diagnosis"]
+    assert main([*command, "--lag", "auto", "--components", "auto"]) == 0
+    printed, result = capsys.readouterr().out, json.loads((out / "result.json").read_text())
+    ica = ContrastiveICA.load(out / "estimator.safetensors")
+    expected = ContrastiveICA(steps=3).fit(x, lag="auto")
+    assert ica.choices_ == expected.choices_
+    assert ica.window_ == expected.window_ > 1
+    for name, value in (("lag", ica.lag_), ("window", ica.window_), ("n_components", 1)):
+        value = np.load(out / "codes.npy").shape[1] if name == "n_components" else value
+        assert re.search(rf"^{name}: {value} \(held-out bits by {name}: \d+: .*\)$", printed, re.M)
+        assert result[name] == value
+    [score] = re.findall(r"^held-out score: (\S+) bits of (\S+) possible, of starts", printed, re.M)
+    assert float(score[0]) == pytest.approx(ica.bits_, abs=1e-3)
+    assert float(score[1]) <= np.log2(2400 / 8) + 0.1
+    assert np.array_equal(np.load(out / "codes.npy"), expected.transform(x))
+
+
+def test_a_window_and_the_line_on_trust(table, tmp_path, capsys):
+    x, path = table
+    out = tmp_path / "out"
+    command = ["fit", str(path), "--out", str(out), "--groups", "day", "--window", "3", *OPTIONS]
+    assert main(command) == 0
+    printed = capsys.readouterr().out
+    assert re.search(r"^held-out score: ", printed, re.M)
+    assert re.search(r"^warning: .*do not trust the codes", printed, re.M)
+    groups = np.repeat([0, 1], 20)
+    ica = ContrastiveICA(2, window=3, steps=3, random_state=4).fit(x, groups=groups)
+    assert np.array_equal(np.load(out / "codes.npy"), ica.transform(x, groups=groups))
+    # where codes are deleted, they are written again from the same windows
+    (out / "codes.npy").unlink()
+    assert main(command) == 0
+    assert np.array_equal(np.load(out / "codes.npy"), ica.transform(x, groups=groups))
 
 
 def test_few_pairs_are_fitted_but_not_judged(table, tmp_path, capsys):
@@ -108,8 +151,15 @@ def test_positives_of_an_npz(tmp_path):
         (["--lag", str(10**12)], "lag must be smaller than the number of rows"),
         (["--lag", f"1-{10**12}"], "lag must be smaller than the number of rows"),
         (["--lag", "9" * 5000], "lag must be"),
-        (["--components", str(10**12)], "n_components must be at most 1000"),
-        (["--components", "0"], "n_components must be"),
+        (["--components", str(10**12)], "components must be a whole number or auto"),
+        (["--components", str(10**8)], "n_components must be at most 1000"),
+        (["--components", "0"], "components must be a whole number of at least 1"),
+        (["--components", "two"], "components must be a whole number or auto"),
+        (["--window", "wide"], "window must be a whole number or auto"),
+        (["--window", "0"], "window must be a whole number of at least 1"),
+        (["--window", "39"], "window must leave at least 2 pairs"),
+        (["--window", "2.5"], "window must be a whole number or auto"),
+        (["--lag", "automatic"], "or auto, got 'automatic'"),
         (["--array", "x"], "array names an array of an npz"),
     ],
 )

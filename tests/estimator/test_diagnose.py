@@ -9,6 +9,8 @@ import identica
 from helpers.codes import pairs, rotation
 from identica import MLP, Box, ContrastiveICA, InputError, Laplace
 from identica.diagnosis.verdict import DISTRUST, PERMUTATION
+from identica.estimator.fit import diagnose, encode, some_labelled
+from identica.estimator.inputs import pairs_of
 
 
 def small(shape, n):
@@ -64,6 +66,19 @@ def test_sequences_and_samplers(monkeypatch):
         drawn.diagnose(draw, Z=x)
 
 
+@pytest.mark.parametrize("groups", [None, np.arange(200) % 3])
+def test_true_factors_are_compared_with_codes_of_what_was_seen(groups):
+    """Square roots and windows included, row by row."""
+    x = np.random.default_rng(0).poisson(4.0, size=(200, 3))
+    z = np.arange(200.0)[:, None]
+    ica = ContrastiveICA(2, window=3, steps=3, batch=32).fit(x, groups=groups)
+    sample, _ = pairs_of(ica, x, None, None, groups, reset=False)
+    found = some_labelled(ica._view.of(sample), z)
+    codes = ica.transform(x, groups=groups)
+    assert sorted(found.z.ravel().tolist()) == list(range(200))
+    assert np.allclose(encode(ica.model_, found.x), codes[found.z.ravel().int().numpy()], atol=1e-5)
+
+
 def test_bad_input_to_the_estimator(fitted):
     ica, z, x, x_pos = fitted
     with pytest.raises(InputError, match="restarts must be a whole number of at least 2, got 1"):
@@ -86,19 +101,24 @@ CORE = {
 
 
 def test_a_diagnosis_goes_through_at_most_ten_modules(fitted):
+    """From pairs to a verdict, beyond the fits that it judges."""
     ica, _, x, x_pos = fitted
     home, seen = Path(identica.__file__).parent, set()
+    sample, _ = pairs_of(ica, x, x_pos, None, None, reset=False)
+
+    def judge():
+        diagnose(ica._fit, sample, lambda part, seed: ica._fit)
 
     def note(frame, event, argument):
         code = frame.f_code
         if event == "call" and code.co_filename.startswith(str(home)):
             seen.add(Path(code.co_filename).relative_to(home).with_suffix("").parts)
 
-    ica.diagnose(x, x_pos)  # so that everything is imported
+    judge()  # so that everything is imported
     before = sys.getprofile()
     sys.setprofile(note)
     try:
-        ica.diagnose(x, x_pos)
+        judge()
     finally:
         sys.setprofile(before)
     beyond = {parts for parts in seen if parts[0] not in CORE and not parts[0].startswith("_")}

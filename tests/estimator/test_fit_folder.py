@@ -48,6 +48,9 @@ def test_no_fit_in_a_folder_finds_the_weights_of_another(data, tmp_path):
         ({}, {"X": x, "lag": (1, 2)}),
         ({}, {"X": x, "groups": np.repeat([0, 1], 50)}),
         ({}, {"X": x, "groups": np.arange(100) % 2}),
+        ({}, {"X": x, "labels": np.arange(100) % 2}),
+        ({}, {"X": x, "labels": np.arange(100) % 2, "lag": 1}),
+        ({"window": 3}, {"X": x}),
         ({"random_state": 1}, {"X": x}),
         ({"conditional": "laplace"}, {"X": x}),
         ({"conditional": Laplace(0.5)}, {"X": x}),
@@ -59,7 +62,7 @@ def test_no_fit_in_a_folder_finds_the_weights_of_another(data, tmp_path):
         ({"network": lambda shape, n: torch.nn.Linear(shape[0], n)}, {"X": x}),
     ]
     for parameters, arguments in fits * 2:
-        there = ContrastiveICA(**{**TINY, "folder": tmp_path, **parameters}).fit(**arguments)
+        there = ContrastiveICA(2, **{**TINY, "folder": tmp_path, **parameters}).fit(**arguments)
         alone = clone(there).set_params(folder=None).fit(**arguments)
         assert np.array_equal(there.transform(x), alone.transform(x))
     assert len(list(tmp_path.iterdir())) == len(fits)

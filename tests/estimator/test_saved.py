@@ -38,6 +38,28 @@ def test_a_network_of_ones_own_comes_back_with_its_weights(data, tmp_path):
     assert np.array_equal(back.transform(data[0]), ica.transform(data[0]))
 
 
+@pytest.mark.parametrize("kind", ["sampler", "images", "wide rows", "one code"])
+def test_fits_of_every_kind_come_back(tmp_path, kind):
+    def draw(size, *, generator):
+        x = torch.randn(size, 3, generator=generator)
+        return x, x + 0.1
+
+    rng = np.random.default_rng(0)
+    x = {
+        "sampler": draw,
+        "images": rng.random((30, 64, 64), np.float32),
+        "wide rows": rng.normal(size=(60, 450)).cumsum(0),
+        "one code": rng.normal(size=(60, 3)).cumsum(0),
+    }[kind]
+    ica = ContrastiveICA(1 if kind == "one code" else 2, steps=1, batch=16).fit(x)
+    ica.save(tmp_path / "ica")
+    back = ContrastiveICA.load(tmp_path / "ica")
+    some = rng.normal(size=(5, 3)) if kind == "sampler" else x[:5]
+    assert np.array_equal(back.transform(some), ica.transform(some))
+    assert back.score(x) == ica.score(x)
+    assert back.independent_pairs_ == ica.independent_pairs_
+
+
 def test_other_files_are_refused(tmp_path):
     (tmp_path / "text").write_text("hello")
     with pytest.raises(InputError, match="is not a checkpoint"):
@@ -67,7 +89,10 @@ CRAFTED = {
     "parameters of another kind": lambda state: {**state, "estimator": 3},
     **{
         f"without {name}": crafted(lambda e, f, w, name=name: f.pop(name))
-        for name in ("space", "conditional", "own_network", "shape", "lag", "training", "history")
+        for name in (
+            *("space", "conditional", "own_network", "shape", "lag", "training", "history"),
+            *("window", "counts", "encoder", "bits", "starts", "choices", "independent_pairs"),
+        )
     },
     "unknown parameter": crafted(lambda e, f, w: e.update(shell="rm")),
     "space of no kind": crafted(lambda e, f, w: f.update(space={"kind": "Sfere", "arguments": {}})),
@@ -95,6 +120,19 @@ CRAFTED = {
     "training of words": crafted(lambda e, f, w: f.update(training="long")),
     "training unknown": crafted(lambda e, f, w: f["training"].update(speed=3)),
     "training without steps": crafted(lambda e, f, w: f["training"].update(steps="many")),
+    "window of words": crafted(lambda e, f, w: f.update(window="wide")),
+    "window of nothing": crafted(lambda e, f, w: f.update(window=0)),
+    "choices of numbers": crafted(lambda e, f, w: f.update(choices=[1])),
+    "choices without bits": crafted(lambda e, f, w: f.update(choices={"lag": [1, 2]})),
+    "starts of numbers": crafted(lambda e, f, w: f.update(starts=[1])),
+    "encoder of words": crafted(lambda e, f, w: f.update(encoder="large")),
+    "encoder of another kind": crafted(lambda e, f, w: f["encoder"].update(enter="Whiten")),
+    "encoder of images": crafted(
+        lambda e, f, w: f.update(encoder={"enter": "Pixels", "channels_last": 0, "channels": HUGE})
+    ),
+    "layers too large": crafted(lambda e, f, w: f["encoder"].update(hidden=[10**8, 10**8])),
+    "directions too many": crafted(lambda e, f, w: f["encoder"].update(rows=[2, 10**9])),
+    "directions below zero": crafted(lambda e, f, w: f["encoder"].update(rows=[2, -1])),
     "temperature": crafted(lambda e, f, w: f.update(temperature="hot")),
     "temperature below zero": crafted(lambda e, f, w: f.update(temperature=-1.0)),
     "history": crafted(lambda e, f, w: f.update(history=5)),

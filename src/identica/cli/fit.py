@@ -171,7 +171,8 @@ def fit_into(
     ica.save(folder / ESTIMATOR)
     write_metrics(folder, History(ica.history_))
     for events in (folder / PARTS).glob("**/tensorboard/*"):  # parts go once all is done
-        events.replace(make_folder("out", folder / "tensorboard") / events.name)
+        start = events.parents[1].name
+        events.replace(make_folder("out", folder / "tensorboard" / start) / events.name)
     codes = ica.transform(data.x, groups=data.groups)
     _write_codes(folder, codes)
     bits, possible = ica.bits_, ica.starts_[0]["possible_bits"]
@@ -188,6 +189,7 @@ def fit_into(
         "shape": list(codes.shape),
         "seconds": ica.history_[-1]["seconds"],
         "pairs": int(ica.history_[-1]["step"]) * ica.training_.batch,
+        "starts": ica.starts_,
         "seed": ica.random_state,
     }
     if hasattr(ica, "selection_"):

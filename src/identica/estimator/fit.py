@@ -176,9 +176,11 @@ class Run:
         tensorboard: bool = False,
     ) -> None:
         """Train up to a step, or until there is no more evidence to be had (never, if None)."""
-        if self.history:
-            self._build()
         training = self.recipe.training
+        if self.history:
+            if self.history[-1]["step"] >= min(until or training.steps, training.steps):
+                return
+            self._build()
         self.history = train(
             self.objective,
             self.draw,
