@@ -19,6 +19,7 @@ from identica.diagnosis.axes import Axes, axes
 from identica.diagnosis.conditional import Positives, positives
 from identica.diagnosis.dimension import Dimensions, dimensions
 from identica.diagnosis.marginal import Marginal, as_directions, marginal
+from identica.diagnosis.sequence import Rows, order_of
 from identica.diagnosis.truth import Truth
 from identica.diagnosis.verdict import Finding, find, verdict
 from identica.errors import InputError
@@ -185,6 +186,7 @@ def diagnose(
     conditional: Family,
     *,
     observations: tuple[Any, Any] | None = None,
+    times: Any = None,
     learn_precision: bool = False,
     truth: Truth | None = None,
     random_state: int = 0,
@@ -195,6 +197,8 @@ def diagnose(
         codes: of at least two models, fitted from different starts, as from `codes_from`.
         space, conditional: what the models assume.
         observations: x and x_pos of the pairs, N×d, where they are rows.
+        times: steps in time of the anchors and of their positives, N each, where pairs are rows of
+            sequences; what follows from the codes themselves by default (see `order_of`).
         learn_precision: whether the models learnt a precision for each code.
         truth: the codes beside the true factors, where these are known; it then decides.
 
@@ -214,6 +218,7 @@ def diagnose(
     seen = None
     if observations is not None:
         seen = as_matrix("x", observations[0]), as_matrix("x_pos", observations[1])
+    rows, order = order_of(h, h_pos, times)
     # factors that are directions may be found by a model that knows of none, as points of an ellipsoid
     directions = None
     if isinstance(space, (Box, Euclidean)):
@@ -225,7 +230,7 @@ def diagnose(
         "score": _score(codes[1:]),
         "restarts": _restarts([code.h for code in codes]),
         "axes": axes(h, h_pos, random_state),
-        "dimensions": dimensions(y, y_pos, filled, seen, random_state),
+        "dimensions": dimensions(y, y_pos, filled, seen, order, random_state),
         "positives": positives(y, y_pos, filled, conditional, random_state),
         "marginal": marginal(y, filled, random_state),
         "truth": truth,
