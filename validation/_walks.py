@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from identica import Box, Euclidean, Laplace, Normal, Sphere, VonMisesFisher
+from identica import Sphere
 from identica.estimator.pairs import ArrayPairs, sequences
 from identica.families import Family
 from identica.spaces import Space

@@ -31,7 +31,8 @@ from torch import nn
 
 from identica import MLP
 from identica._io import write_json
-from identica.diagnosis.verdict import DISTRUST, LEVELS, PERMUTATION, UNSURE
+from identica.diagnosis.findings import LEVELS
+from identica.diagnosis.verdict import DISTRUST, PERMUTATION, UNSURE
 from identica.estimator import ContrastiveICA
 from identica.metrics import linear_r2, mcc
 from validation._processes import CASES, Case

@@ -8,7 +8,11 @@ import pytest
 from identica import Joint, Laplace, Normal, VonMisesFisher
 from identica.diagnosis.conditional import GeneralizedNormalFit, Positives
 from identica.diagnosis.diagnosis import Restarts, Score
-from identica.diagnosis.verdict import Finding, _conditional, _restarts, _score, verdict
+from identica.diagnosis.findings import Finding
+from identica.diagnosis.findings import conditional as _conditional
+from identica.diagnosis.findings import restarts as _restarts
+from identica.diagnosis.findings import score as _score
+from identica.diagnosis.verdict import verdict
 
 
 def above(x):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -17,11 +17,12 @@ from torch import Tensor
 from identica._validate import as_matrix, same_rows
 from identica.diagnosis.axes import Axes, axes
 from identica.diagnosis.conditional import Positives, positives
-from identica.diagnosis.dimension import Dimensions, dimensions
-from identica.diagnosis.marginal import Marginal, as_directions, marginal
+from identica.diagnosis.dimension import Dimensions, dimensions, related
+from identica.diagnosis.findings import Finding
+from identica.diagnosis.marginal import Marginal, as_directions, blur, marginal
 from identica.diagnosis.sequence import Rows, order_of
 from identica.diagnosis.truth import Truth
-from identica.diagnosis.verdict import Finding, find, verdict
+from identica.diagnosis.verdict import DISTRUST, UNSURE, find, known, reason, verdict
 from identica.errors import InputError
 from identica.families import Family
 from identica.metrics import agreement
@@ -99,7 +100,8 @@ def codes_from(
 class Score:
     """Evidence that unseen pairs belong together, in bits above chance, with standard errors.
 
-    `control` is that of shuffled pairs, `seen` that of pairs the model was trained on.
+    `control` is that of shuffled pairs, `seen` that of pairs the model was trained on, `most` what this
+    many pairs can show. `related` says whether the observations of a pair are, where they are known.
     """
 
     bits: float
@@ -108,15 +110,17 @@ class Score:
     control_error: float
     seen: float | None
     most: float
+    related: bool | None = None
 
 
 @dataclass(frozen=True)
 class Restarts:
     """How the codes of models that started differently agree, m×m: up to a linear map (R²), and up
-    to permutation and scale (MCC)."""
+    to permutation and scale (MCC). Noise of their own leaves them no more than R² = `ceiling`."""
 
     linear: Matrix
     permutation: Matrix
+    ceiling: float = 1.0
 
     @property
     def mean_linear(self) -> float:
@@ -140,7 +144,7 @@ class Diagnosis:
             or "do not trust".
         findings: what it rests on, the gravest first.
         space, conditional: what the model assumes.
-        score, restarts, axes, dimensions, positives, marginal, truth: the numbers.
+        score, restarts, axes, dimensions, positives, marginal, rows, truth: the numbers.
         codes: some pairs of codes (h, h_pos), for pictures.
     """
 
@@ -155,15 +159,18 @@ class Diagnosis:
     dimensions: Dimensions
     positives: Positives
     marginal: Marginal
+    rows: Rows
     truth: Truth | None
     codes: tuple[Matrix, Matrix] = field(repr=False, compare=False)
 
     def __str__(self) -> str:
-        return "\n".join([f"Verdict: {self.verdict}.", *(f"{f}" for f in self.findings)])
+        poor = self.verdict in (UNSURE, DISTRUST)
+        why = f": {reason(self.findings)}" if poor else ""
+        return "\n".join([f"Verdict: {self.verdict}{why}.", *(f"{f}" for f in self.findings)])
 
     def to_json(self) -> str:
         """All numbers and findings as JSON text."""
-        parts = ("score", "restarts", "dimensions", "positives", "marginal", "truth")
+        parts = ("score", "restarts", "dimensions", "positives", "marginal", "rows", "truth")
         numbers = {name: getattr(self, name) for name in parts}
         content: dict[str, Any] = {
             "verdict": self.verdict,
@@ -200,7 +207,8 @@ def diagnose(
         times: steps in time of the anchors and of their positives, N each, where pairs are rows of
             sequences; what follows from the codes themselves by default (see `order_of`).
         learn_precision: whether the models learnt a precision for each code.
-        truth: the codes beside the true factors, where these are known; it then decides.
+        truth: the codes beside true factors, where these are known; where they are of all codes, they
+            decide what the codes hold.
 
     >>> from identica import Box, Laplace
     >>> z = Box(2).sample(2000, generator=0)
@@ -226,13 +234,15 @@ def diagnose(
     (y, y_pos), filled = (h, h_pos), space
     if directions is not None:
         (y, y_pos), filled = directions, Sphere(space.dim)
+    even = marginal(y, filled, random_state)
     numbers: dict[str, Any] = {
-        "score": _score(codes[1:]),
-        "restarts": _restarts([code.h for code in codes]),
+        "score": _score(codes[1:], None if seen is None else related(*seen, order)),
+        "restarts": _restarts(codes, times),
         "axes": axes(h, h_pos, random_state),
         "dimensions": dimensions(y, y_pos, filled, seen, order, random_state),
-        "positives": positives(y, y_pos, filled, conditional, random_state),
-        "marginal": marginal(y, filled, random_state),
+        "positives": positives(y, y_pos, filled, conditional, order, random_state),
+        "marginal": replace(even, blur=blur(float(rows.noise.max()), random_state)),
+        "rows": rows,
         "truth": truth,
     }
     findings = find(
@@ -244,7 +254,7 @@ def diagnose(
         **numbers,
     )
     return Diagnosis(
-        verdict(findings, truth),
+        verdict(findings, known=known(truth, numbers["dimensions"])),
         findings,
         space,
         conditional,
@@ -254,7 +264,7 @@ def diagnose(
     )
 
 
-def _score(codes: Sequence[Codes]) -> Score:
+def _score(codes: Sequence[Codes], related: bool | None) -> Score:
     bits = np.mean([code.bits for code in codes], axis=0)
     control = np.mean([code.control for code in codes], axis=0)
     seen = [code.seen for code in codes if code.seen is not None]
@@ -266,14 +276,17 @@ def _score(codes: Sequence[Codes]) -> Score:
         float(control.std()) / root,
         float(np.mean(seen)) if seen else None,
         math.log2(len(bits)),
+        related,
     )
 
 
-def _restarts(codes: Sequence[Matrix]) -> Restarts:
-    def matrix(up_to: str) -> Matrix:
-        found = np.eye(len(codes))
-        for i, j in combinations(range(len(codes)), 2):
-            found[i, j] = found[j, i] = agreement([codes[i], codes[j]], up_to)
-        return found
-
-    return Restarts(matrix("affine"), matrix("permutation"))
+def _restarts(codes: Sequence[Codes], times: Any) -> Restarts:
+    signal = [1 - float(order_of(code.h, code.h_pos, times)[0].noise.mean()) for code in codes]
+    shape = 3, len(codes), len(codes)
+    linear, permutation, ceiling = np.broadcast_to(np.eye(len(codes)), shape).copy()
+    for i, j in combinations(range(len(codes)), 2):
+        both = [codes[i].h, codes[j].h]
+        linear[i, j] = linear[j, i] = agreement(both, "affine")
+        permutation[i, j] = permutation[j, i] = agreement(both, "permutation")
+        ceiling[i, j] = ceiling[j, i] = signal[i] * signal[j]
+    return Restarts(linear, permutation, _mean_off_diagonal(ceiling))

@@ -17,10 +17,10 @@ Matrix = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
 NEIGHBOURS = 2500  # codes whose neighbours are looked up
+SHARED = 0.1  # correlation of observations that are related
 DIRECTIONS = 16  # codes that are compared with the others
-LANDMARKS = 400  # of the regression of observations on codes
-PENALTIES = 1e-6, 1e-3  # of its weights
-WIDTHS = 2.0, 1.0, 0.5  # of its kernel, in standard deviations of the codes
+HALF = 1000  # rows of either half by which they are
+WIDTHS = 2.0, 1.0, 0.5  # of the kernel of regressions, in standard deviations of the codes
 
 
 class Intrinsic(NamedTuple):
@@ -43,6 +43,7 @@ class Dimensions:
         columns: how many dimensions the observations have; None if they are not rows.
         missed: greatest share of variance that pairs of observations share beyond their codes.
         told: share of the observations' variance that the codes determine.
+        own: least share of a code that the other codes do not foretell, see `own_share`; 1 on a sphere.
     """
 
     varies: list[bool]
@@ -52,6 +53,7 @@ class Dimensions:
     columns: int | None
     missed: float | None
     told: float | None
+    own: float = 1.0
 
 
 def dimensions(
@@ -83,6 +85,12 @@ def dimensions(
         columns,
         left_out,
         told,
+        min(
+            1.0
+            if isinstance(part, Sphere)
+            else own_share(h[:, columns], h_pos[:, columns], order=order, random_state=random_state)
+            for part, columns in parts(space)
+        ),
     )
 
 
@@ -193,6 +201,18 @@ def _whitened(matrix: Matrix) -> Matrix:
     )
 
 
+def related(x: Matrix, x_pos: Matrix, order: Order) -> bool:
+    """Whether the observations of a pair have something in common, by the direction in which columns
+    that are standardised covary most in one half of the pairs."""
+    mean, scale = x.mean(0), np.where(x.std(0) > 0, x.std(0), 1.0)
+    seen, seen_pos = ((part - mean) / scale for part in (x, x_pos))
+    fit, score = order.halves(0)
+    covary = seen[fit].T @ seen_pos[fit]
+    direction = np.linalg.eigh(covary + covary.T)[1][:, -1]
+    one, other = (standardised((part[score] @ direction)[:, None]) for part in (seen, seen_pos))
+    return bool((one * other).mean() > max(SHARED, 4 / np.sqrt(len(score))))
+
+
 def missed(
     x: Matrix,
     x_pos: Matrix,
@@ -219,15 +239,17 @@ def missed(
     order = order or Order(np.arange(len(x)), 0)
     fit, score = order.halves(random_state)
     seen = _whitened_alike(x, x_pos)
-    rests = [_unexplained(seen, (h, h_pos), fit, score, w, random_state) for w in WIDTHS]
-    left, left_pos = min(rests, key=lambda rest: float(np.square(rest).mean()))
+    left, left_pos = _least_unexplained(seen, (h, h_pos), fit, score, random_state)
     both = (left.T @ left + left_pos.T @ left_pos) / (2 * len(score))
+    told = 1 - float(np.trace(both)) / len(both)
     rows, strangers = _near_strangers(h[score], h_pos[score], order.near(score, score))
+    if not len(rows):
+        return 0.0, told
     beyond = left[rows].T @ (left_pos[rows] - left_pos[strangers]) / len(rows)
     shared, directions = np.linalg.eigh((beyond + beyond.T) / 2)
     most, direction = float(shared[-1]), directions[:, -1]
     related = most > 4 / np.sqrt(len(rows)) * float(direction @ both @ direction)
-    return min(1.0, most) if related else 0.0, 1 - float(np.trace(both)) / len(both)
+    return min(1.0, most) if related else 0.0, told
 
 
 def own_share(
@@ -244,20 +266,18 @@ def own_share(
     n = codes.shape[1]
     if n < 2:
         return 1.0
-    fit, score = (order or Order(np.arange(len(h)), 0)).halves(random_state)
+    halves = (order or Order(np.arange(len(h)), 0)).halves(random_state)
+    fit, score = (half[:: -(-len(half) // HALF)] for half in halves)
     turn = np.linalg.eigh(codes.T @ codes)[1]
     shares = [1.0]
     for basis in (np.eye(n), turn):
-        one, other = codes @ basis, codes_pos @ basis
+        both = codes @ basis, codes_pos @ basis
         for k in range(min(n, DIRECTIONS)):
-            target = one[:, k : k + 1], other[:, k : k + 1]
-            rest = np.delete(one, k, 1), np.delete(other, k, 1)
-            found = [
-                _unexplained(target, rest, fit, score, width, random_state, penalty)
-                for width in WIDTHS
-                for penalty in PENALTIES
-            ]
-            left, left_pos = min(found, key=lambda rest: float(np.square(rest).mean()))
+            target = both[0][:, k : k + 1], both[1][:, k : k + 1]
+            others = np.delete(both[0], k, 1), np.delete(both[1], k, 1)
+            left, left_pos = _least_unexplained(
+                target, others, fit, score, random_state, (1e-6, 1e-3), landmarks=100
+            )
             shared = float((target[0][score] * target[1][score]).sum())
             shares.append(float((left * left_pos).sum()) / max(shared, 1e-300))
     return max(0.0, min(shares))
@@ -280,22 +300,27 @@ def _near_strangers(h: Matrix, h_pos: Matrix, near: NDArray[np.bool_]) -> tuple[
     return fairest, np.asarray(strangers[fairest], dtype=np.int64)
 
 
-def _unexplained(
+def _least_unexplained(
     seen: tuple[Matrix, Matrix],
     codes: tuple[Matrix, Matrix],
     fit: Rows,
     score: Rows,
-    width: float,
     random_state: int,
-    penalty: float = PENALTIES[0],
+    penalties: tuple[float, ...] = (1e-6,),
+    landmarks: int = 400,
 ) -> tuple[Matrix, Matrix]:
-    """What a smooth regression on the codes leaves of both members of a pair."""
-    one, other = _smooth_features(*codes, fit, width, random_state)
-    inputs = np.vstack([one[fit], other[fit]])
-    ridge = penalty * len(inputs) * np.eye(inputs.shape[1])
-    targets = np.vstack([part[fit] for part in seen])
-    weights = np.linalg.solve(inputs.T @ inputs + ridge, inputs.T @ targets)
-    return seen[0][score] - one[score] @ weights, seen[1][score] - other[score] @ weights
+    """What a smooth regression on the codes leaves of both members of a pair, as smooth as suits best."""
+    rests = []
+    for width in WIDTHS:
+        one, other = _smooth_features(*codes, fit, width, landmarks, random_state)
+        inputs = np.vstack([one[fit], other[fit]])
+        products, targets = inputs.T @ inputs, inputs.T @ np.vstack([part[fit] for part in seen])
+        for penalty in penalties:
+            ridge = penalty * len(inputs) * np.eye(len(products))
+            weights = np.linalg.solve(products + ridge, targets)
+            ours, theirs = one[score] @ weights, other[score] @ weights
+            rests.append((seen[0][score] - ours, seen[1][score] - theirs))
+    return min(rests, key=lambda rest: float(np.square(rest).mean()))
 
 
 def _whitened_alike(x: Matrix, x_pos: Matrix) -> tuple[Matrix, Matrix]:
@@ -309,7 +334,7 @@ def _whitened_alike(x: Matrix, x_pos: Matrix) -> tuple[Matrix, Matrix]:
 
 
 def _smooth_features(
-    h: Matrix, h_pos: Matrix, fit: Rows, width: float, random_state: int
+    h: Matrix, h_pos: Matrix, fit: Rows, width: float, landmarks: int, random_state: int
 ) -> tuple[Matrix, Matrix]:
     """The codes and smooth functions of them (the Nyström method for a Gaussian kernel)."""
     from sklearn.kernel_approximation import Nystroem
@@ -318,7 +343,7 @@ def _smooth_features(
     codes, codes_pos = ((part - centre) / spread for part in (h, h_pos))
     kernel = Nystroem(
         gamma=1 / (width**2 * h.shape[1]),
-        n_components=min(LANDMARKS, len(fit)),
+        n_components=min(landmarks, len(fit)),
         random_state=random_state,
     ).fit(codes[fit])
     one, other = (

@@ -28,10 +28,12 @@ class Marginal:
         uniform: distance of each code from uniform, 0 to 1; off the sphere in the rotation that
             makes codes independent, if it is less there.
         energy: relative energy distance of all codes together from uniform, 0 to 1; None in R^n.
+        blur: distance from uniform of what is uniform but for the noise of the codes.
     """
 
     uniform: Matrix
     energy: float | None
+    blur: float = 0.0
 
 
 def marginal(h: Matrix, space: Space, random_state: int) -> Marginal:
@@ -57,6 +59,19 @@ def _marginal_of_part(h: Matrix, space: Space, random_state: int) -> Marginal:
     low, high = own_range(h)
     filling = (h - low) / np.where(high > low, high - low, 1.0)
     return Marginal(uniform, distance_from_uniform(filling, Box(space.dim), random_state=seed))
+
+
+def blur(noise: float, random_state: int) -> float:
+    """Distance from uniform of a uniform distribution with some share of (normal) noise.
+
+    >>> blur(0.0, 0) < 0.02 < blur(0.1, 0)
+    True
+    """
+    rng = np.random.default_rng(STREAM + random_state)
+    even = rng.permutation(np.linspace(0, 1, 4000))
+    spread = np.sqrt(min(noise, 0.99) / (1 - min(noise, 0.99)) / 12)
+    noisy = even + spread * rng.normal(size=even.shape)
+    return float(uniform_distances(noisy[:, None], Box(1))[0])
 
 
 def own_range(codes: Matrix) -> tuple[Matrix, Matrix]:

@@ -32,11 +32,13 @@ class Rows:
         apart: steps in time beyond which two rows tell nothing of each other; 0 if no two do.
         noise: share of each code's variance that is noise of single rows, n values; 0 where the order
             in time is not known.
+        noise_in_pairs: the same of the variance of differences within pairs.
     """
 
     independent: float
     apart: int
     noise: Matrix
+    noise_in_pairs: Matrix
 
 
 @dataclass(frozen=True)
@@ -77,8 +79,9 @@ def order_of(h: Matrix, h_pos: Matrix, times: Any = None) -> tuple[Rows, Order]:
     n = len(h)
     when = _guessed(h, h_pos) if times is None else _checked(times, n)
     if when is None:
-        return Rows(float(n), 0, np.zeros(h.shape[1])), Order(np.arange(n), 0)
-    noise = _noise(h, h_pos, when)
+        nothing = np.zeros(h.shape[1])
+        return Rows(float(n), 0, nothing, nothing), Order(np.arange(n), 0)
+    noise, noise_in_pairs = _noise(h, h_pos, when)
     gaps, correlations = _autocorrelation(h, when[0])
     signal = np.minimum(correlations / np.maximum(1 - noise, 0.1), 1.0).max(axis=1)
     faded = np.flatnonzero(signal < FADED)
@@ -88,7 +91,7 @@ def order_of(h: Matrix, h_pos: Matrix, times: Any = None) -> tuple[Rows, Order]:
     some = np.random.default_rng(0).permutation(n)[:500]
     apart = np.abs(when[0][some][:, None] - when[0][None])
     together = np.interp(apart, np.r_[0, gaps], np.r_[1.0, signal]).sum(1).mean()
-    return Rows(n / float(together), memory, noise), Order(when[0], memory)
+    return Rows(n / float(together), memory, noise, noise_in_pairs), Order(when[0], memory)
 
 
 def _checked(times: Any, n: int) -> Times:
@@ -156,18 +159,21 @@ def _autocorrelation(h: Matrix, times: Steps) -> tuple[Steps, Matrix]:
     return np.array(gaps), np.array(found)
 
 
-def _noise(h: Matrix, h_pos: Matrix, times: Times) -> Matrix:
-    """Share of noise in each code: where the signal forgets at a constant rate, its correlations
-    over one lag and two are c₁ = sρ and c₂ = sρ², so that s = c₁²/c₂ is its share of the variance."""
+def _noise(h: Matrix, h_pos: Matrix, times: Times) -> tuple[Matrix, Matrix]:
+    """Share of noise in each code and in its differences within pairs.
+
+    Where the signal forgets at a constant rate, its correlations over one lag and two are c₁ = sρ and
+    c₂ = sρ², so that s = c₁²/c₂ is its share of the variance.
+    """
     order = np.argsort(times[0], kind="stable")
     following = order[np.searchsorted(times[0][order], times[1]).clip(max=len(h) - 1)]
     rows = np.flatnonzero(times[0][following] == times[1])
-    scale = np.where(h.std(0) > 0, h.std(0), 1.0)
     if len(rows) < LINKED:
-        return np.zeros(h.shape[1])
-    last = following[rows]
+        return np.zeros(h.shape[1]), np.zeros(h.shape[1])
+    last, scale = following[rows], np.where(h.std(0) > 0, h.std(0), 1.0)
     steps = np.vstack([h_pos[rows] - h[rows], h_pos[last] - h[last]]) / scale
-    once = 1 - np.square(steps).mean(0) / 2
+    change = np.square(steps).mean(0) / 2  # 1 − c₁
     twice = 1 - np.square((h_pos[last] - h[rows]) / scale).mean(0) / 2
-    signal = np.where(twice > FADED, once**2 / np.maximum(twice, FADED), 1.0)
-    return np.asarray(np.clip(1 - signal, 0.0, np.maximum(1 - once, 0.0)))
+    signal = np.where(twice > FADED, (1 - change) ** 2 / np.maximum(twice, FADED), 1.0)
+    noise = np.clip(1 - signal, 0.0, change)
+    return noise, noise / np.where(change > 0, change, 1.0)

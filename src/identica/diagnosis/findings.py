@@ -1,0 +1,394 @@
+"""What each number of a diagnosis means, in plain words: one finding for each check."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from identica.diagnosis.axes import Axes
+from identica.diagnosis.conditional import Positives, nearest_family
+from identica.diagnosis.dimension import Dimensions
+from identica.diagnosis.marginal import Marginal
+from identica.diagnosis.sequence import Rows
+from identica.families import Family, Joint
+from identica.spaces import Box, Space, Sphere
+
+if TYPE_CHECKING:
+    from identica.diagnosis.diagnosis import Restarts, Score
+    from identica.diagnosis.truth import Truth
+
+LEVELS = ("wrong", "unsure", "caution", "fine")
+
+# Thresholds, chosen on the processes of validation/diagnosis.py that are not held out.
+ENOUGH = 0.95  # R² or correlation from which factors count as recovered
+NOTHING = 0.05  # bits
+FORGOTTEN = 0.5  # share of the score on known pairs that is left on unseen ones: memorised
+FADED = 0.8  # … and partly so
+SAME_AXES = 0.95  # MCC between restarts, and with independent components
+# s.d. of the logarithm of the spread between places: wrong, unsure. In one dimension a bend of
+# σ leaves R² = 1 − σ²/5 at worst (the spread grows steadily from end to end).
+BENT = 0.4, 0.2
+FLAT = 0.9  # share of the possible dimensions
+# least share of a code that is its own: wrong, unsure, or wrong if the dimension is low as well
+OWN = 0.25, 0.45, 0.75
+FEW = 3  # independent rows for each code
+NOISY = 0.3  # share of noise in differences within pairs
+MISSED = 0.15  # share of variance
+SHARED = 0.1  # correlation of a code in pairs
+UNEVEN = 1.5  # ratio of spreads
+MISFIT = 0.05  # distance of distribution functions, where no shape is fitted
+OTHER_SHAPE = 2**0.5  # ratio of shapes
+CHANCE = 1.0  # standard errors of a distribution function
+NOT_UNIFORM = 0.04  # distance of distribution functions, beside what chance and noise make of it
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at.
+
+    Attributes:
+        check: its name.
+        level: "fine", "caution" (an assumption is violated, or the axes are not known), "unsure" (so
+            that nothing is sure) or "wrong" (the factors are not recovered).
+        seen, means, advice: what was seen, what it means, and what to try (empty where it is fine).
+    """
+
+    check: str
+    level: str
+    seen: str
+    means: str
+    advice: str = ""
+
+    def __str__(self) -> str:
+        advice = f" Try: {self.advice}" if self.advice else ""
+        return f"  [{self.level}] {self.check}: {self.seen} {self.means}{advice}"
+
+
+# --- one check each ---------------------------------------------------------------------------------
+
+
+def score(score: Score) -> Finding:
+    seen = (
+        f"Unseen pairs score {score.bits:.2f} ± {score.error:.2f} bits above chance, shuffled ones "
+        f"{round(score.control, 2) + 0.0:.2f}."  # no minus before a zero
+    )
+    least = max(NOTHING, score.control + 3 * (score.error + score.control_error))
+    if score.bits > least:
+        return Finding("score", "fine", seen, "The codes hold something that pairs share.")
+    if score.related:
+        means = "The model cannot tell unseen pairs from strangers, although their observations are related."
+        return Finding("score", "wrong", seen, means, "more steps, another space or conditional.")
+    means = (
+        "Nothing can be predicted: pairs are unrelated (shuffled?), or hardly anything was learnt."
+    )
+    advice = "check what is paired with what (X_pos, lag, groups); more steps or pairs."
+    return Finding("score", "wrong", seen, means, advice)
+
+
+def memory(score: Score) -> Iterator[Finding]:
+    if score.seen is None or score.seen < NOTHING:
+        return
+    seen = f"Pairs of the training score {score.seen:.2f} bits, unseen ones {score.bits:.2f}."
+    left = score.bits / score.seen
+    if left >= FADED:
+        yield Finding("memory", "fine", seen, "What was learnt holds for new data.")
+        return
+    forgotten = left < FORGOTTEN
+    yield Finding(
+        "memory",
+        "wrong" if forgotten else "unsure",
+        seen,
+        "The training pairs were memorised (overfitting)."
+        if forgotten
+        else "Some of it was memorised (overfitting).",
+        "more pairs, fewer steps, or a smaller network.",
+    )
+
+
+def rows(rows: Rows, pairs: int) -> Iterator[Finding]:
+    if not rows.apart:
+        return
+    seen = (
+        f"The {pairs} held-out rows follow each other in time and are worth about "
+        f"{rows.independent:.0f} independent ones."
+    )
+    if few(rows):
+        advice = "a longer recording, or one in which the factors change faster."
+        yield Finding("rows", "unsure", seen, "Too few independent rows.", advice)
+    else:
+        yield Finding("rows", "fine", seen, f"They are enough for {len(rows.noise)} codes.")
+
+
+def few(rows: Rows) -> bool:
+    """Whether so few rows are independent that nothing can be said about the codes' distribution."""
+    return rows.independent < FEW * len(rows.noise)
+
+
+def noise(rows: Rows) -> Iterator[Finding]:
+    if noisy(rows):
+        yield Finding(
+            "noise",
+            "caution",
+            f"{_noise_in_pairs(rows):.0%} of the differences within pairs (of their variance) is noise of "
+            "single rows.",
+            "What is said of differences (bend, conditional) is said of noise and change together.",
+            "a window, so that noise averages out, or a longer lag.",
+        )
+
+
+def noisy(rows: Rows) -> bool:
+    """Whether differences within pairs tell of noise as much as of change."""
+    return _noise_in_pairs(rows) >= NOISY
+
+
+def _noise_in_pairs(rows: Rows) -> float:
+    return float(np.median(rows.noise_in_pairs))
+
+
+def restarts(restarts: Restarts) -> Finding:
+    number, agreement = len(restarts.linear), restarts.mean_linear
+    seen = f"{number} fits from different starts agree by R² = {agreement:.3f} up to a linear map."
+    if restarts.ceiling < ENOUGH:
+        seen = f"{seen[:-1]}, of {restarts.ceiling:.3f} that their noise allows."
+    agreement /= restarts.ceiling
+    if agreement >= ENOUGH:
+        return Finding("restarts", "fine", seen, "The same is found each time.")
+    # if both miss the truth independently, each has the root of their agreement with it
+    near = agreement >= ENOUGH**2
+    return Finding(
+        "restarts",
+        "unsure" if near else "wrong",
+        seen,
+        "Another start finds something a little different."
+        if near
+        else "Another start finds something else, so it is not the factors that are found.",
+        "more steps or pairs, another n_components, or another space or conditional.",
+    )
+
+
+def axes(restarts: Restarts, axes: dict[str, Axes], fixed: bool, space: Space) -> Finding:
+    agreement = restarts.mean_permutation
+    seen = f"Code by code, the fits agree by MCC = {agreement:.3f}."
+    mixed = "A code is a mixture of factors, so do not read single codes."
+    if not fixed:
+        box = isinstance(space, Box)
+        why = " in a box that is not filled" if box else ""
+        return Finding(
+            "axes",
+            "caution",
+            seen,
+            f"This model cannot tell the factors from a rotation of them{why}. {mixed}",
+            ("" if box else 'space="box" or ') + 'conditional="laplace", if that may be assumed.',
+        )
+    if agreement < SAME_AXES * math.sqrt(restarts.ceiling):
+        advice = "more steps; a conditional that suits the differences of the codes."
+        return Finding("axes", "caution", seen, mixed, advice)
+    sure = {name: found.same for name, found in axes.items() if found.sure >= SAME_AXES}
+    others = {name: same for name, same in sure.items() if same < SAME_AXES}
+    if others:
+        name, same = min(others.items(), key=lambda item: item[1])
+        return Finding(
+            "axes",
+            "caution",
+            f"{seen} But independent components of the {name} lie elsewhere (MCC {same:.3f}).",
+            f"All fits may share a wrong rotation. {mixed}",
+            "a conditional that suits the differences of the codes.",
+        )
+    if not sure and axes:
+        return Finding(
+            "axes",
+            "caution",
+            f"{seen} But neither codes nor differences have axes of their own.",
+            f"Nothing else confirms the axes. {mixed}",
+            "another conditional, if it may be assumed.",
+        )
+    return Finding("axes", "fine", seen, "Each code is one factor.")
+
+
+def codes(dimensions: Dimensions) -> Iterator[Finding]:
+    still = [k + 1 for k, varies in enumerate(dimensions.varies) if not varies]
+    noise = [
+        k + 1
+        for k, correlation in enumerate(dimensions.correlations)
+        if correlation < SHARED and dimensions.varies[k]
+    ]
+    for codes, what in ((still, "do not vary"), (noise, "are not shared by pairs")):
+        if codes:
+            yield Finding(
+                "codes",
+                "wrong",
+                f"Codes {', '.join(map(str, codes))} {what}.",
+                "Fewer factors were found than there are codes.",
+                f"n_components={len(dimensions.varies) - len(codes)}, or learn_precision=True.",
+            )
+
+
+def directions(space: Space, filled: Space) -> Iterator[Finding]:
+    if isinstance(filled, Sphere) and not isinstance(space, Sphere):
+        yield Finding(
+            "space",
+            "caution",
+            "The codes lie on an ellipsoid and cover it evenly.",
+            "The factors are directions, or behave like them.",
+            'space="sphere".',
+        )
+
+
+def surface(dimensions: Dimensions, space: Space, rows: Rows) -> Finding:
+    (dimension, error, room), own = dimensions.intrinsic, dimensions.own
+    seen = (
+        f"The codes lie on a surface of {dimension:.1f} ± {error:.1f} dimensions, of {room}, and "
+        f"{own:.0%} of a code is its own, at least."
+    )
+    redundant, doubtful, repeated = OWN
+    flat = dimension + 2 * error < FLAT * room
+    if not flat and own >= doubtful:
+        return Finding("dimension", "fine", seen, "They fill their space.")
+    wrong = own < redundant or (flat and own < repeated)
+    number = max(1, round(dimension)) if flat else max(1, room - 1)
+    return Finding(
+        "dimension",
+        "wrong" if wrong and not few(rows) else "unsure",
+        seen,
+        "Codes repeat each other along a bent surface."
+        if wrong
+        else "Codes may repeat each other along a bent surface.",
+        f"n_components={number}, or learn_precision=True"
+        + ("." if isinstance(space, Sphere) else ', or space="sphere".'),
+    )
+
+
+def missed(dimensions: Dimensions, rows: Rows) -> Iterator[Finding]:
+    if dimensions.missed is None:
+        return
+    seen = (
+        f"Beyond their codes, the observations of a pair share {dimensions.missed:.0%} of the variance "
+        "in some direction."
+    )
+    if dimensions.missed < MISSED:
+        yield Finding("missed", "fine", seen, "The codes leave nothing out.")
+    else:
+        yield Finding(
+            "missed",
+            "unsure" if few(rows) else "wrong",
+            seen,
+            "Some factor is missing from the codes.",
+            "a larger n_components, learn_precision=True, or another space.",
+        )
+
+
+def bend(positives: Positives, space: Space, rows: Rows) -> Finding:
+    seen = f"From place to place the spread of positives changes by {positives.bend:.0%} (s.d.)."
+    wrong, some = BENT
+    if positives.bend < some:
+        return Finding("bend", "fine", seen, "The codes are no bent image of the factors.")
+    return Finding(
+        "bend",
+        "wrong" if positives.bend >= wrong and not (few(rows) or noisy(rows)) else "unsure",
+        seen,
+        "Codes are a bent image of the factors, unless these "
+        + ("or their noise " if noisy(rows) else "themselves ")
+        + "vary more in some places.",
+        'space="unbounded".' if isinstance(space, Box) else "another space or conditional.",
+    )
+
+
+def conditional(positives: Positives, conditional: Family, rows: Rows) -> Finding:
+    shapes = [fit.shape for fit in positives.codes if fit is not None]
+    if positives.concentration is not None and not shapes:
+        kappa, apart = positives.concentration, positives.misfit
+        seen = f"Positives spread by κ = {kappa:.3g}, {apart:.2f} from that distribution."
+        if positives.misfit < MISFIT:
+            return Finding("conditional", "fine", seen, "They follow the model's family.")
+        means = "They do not follow a von Mises–Fisher distribution."
+        return Finding("conditional", "caution", seen, means, "another space.")
+    if isinstance(conditional, Joint):
+        most = f"at most {positives.misfit:.2f} from the distributions of the parts"
+        seen = f"Differences within pairs are {most}."
+        if positives.misfit < MISFIT:
+            return Finding("conditional", "fine", seen, "They follow the model's families.")
+        means = "Some part is of another family than assumed."
+        return Finding("conditional", "caution", seen, means, "another family for that part.")
+    if not shapes:
+        seen = "Walls are everywhere near, so the distribution of the differences was not fitted."
+        means = "Whether the conditional suits is not known."
+        return Finding("conditional", "caution", seen, means, "pairs that are closer together.")
+    typical, assumed = float(np.median(shapes)), conditional.p or 2.0
+    seen = (
+        f"Differences within pairs have the shape β = {typical:.2f} ({min(shapes):.2f} to "
+        f"{max(shapes):.2f}), the model assumes {assumed:g}; their distributions are "
+        f"{positives.misfit:.2f} apart."
+    )
+    if noisy(rows):
+        means = "Noise makes differences look normal, so the family of the changes is not known."
+        return Finding(
+            "conditional", "caution", seen, means, "a window, so that noise averages out."
+        )
+    family = nearest_family(typical)
+    known = [fit.shape_interval for fit in positives.codes if fit is not None]
+    outside = sum(not low <= assumed <= high for low, high in known) > len(known) / 2
+    ratio = max(typical / assumed, assumed / typical)
+    if not outside or (family == nearest_family(assumed) and ratio < OTHER_SHAPE):
+        return Finding("conditional", "fine", seen, "They follow the model's family.")
+    if family == nearest_family(assumed):
+        means = "Most differences are far smaller than the largest: rests and moves, or pairs of two kinds."
+        advice = "a longer lag; check what is paired with what."
+        return Finding("conditional", "caution", seen, means, advice)
+    means = "The conditional is of another family than assumed."
+    return Finding("conditional", "caution", seen, means, f'conditional="{family}".')
+
+
+def anisotropy(positives: Positives, learn_precision: bool) -> Finding:
+    seen = (
+        f"Positives spread {positives.anisotropy:.3g} times as far along one code as along another."
+    )
+    if positives.anisotropy < UNEVEN:
+        return Finding("anisotropy", "fine", seen, "All codes vary alike in pairs.")
+    if learn_precision:
+        return Finding("anisotropy", "fine", seen, "The model has learnt a precision for each.")
+    means = (
+        "The model assumes that factors vary alike, so those that vary more may be lost or bent."
+    )
+    return Finding("anisotropy", "caution", seen, means, "learn_precision=True.")
+
+
+def marginal(marginal: Marginal, dimensions: Dimensions, space: Space, rows: Rows) -> Finding:
+    worst = float(marginal.uniform.max())
+    seen = f"Codes are at most {worst:.2f} from uniform (distance of distribution functions)."
+    if worst < NOT_UNIFORM + marginal.blur + CHANCE / math.sqrt(rows.independent):
+        return Finding(
+            "marginal", "fine", seen, "They fill their space evenly, as the theory asks."
+        )
+    means = (
+        "The codes are not uniform, as the theory assumes of factors. If yours are not, a linear map is usual "
+        "all the same; but if they change more in some places"
+    )
+    if dimensions.columns is not None and dimensions.columns <= dimensions.intrinsic.room:
+        means += ", or there are more factors than columns"
+    means += ", codes look the same and are not the factors."
+    advice = "more steps, or another space"
+    if isinstance(space, Box):
+        advice = 'more steps; space="unbounded", if factors have no bounds'
+    elif not isinstance(space, Sphere):
+        advice = 'space="box" or "sphere", if factors have bounds'
+    return Finding("marginal", "unsure", seen, means, f"{advice}.")
+
+
+def truth(truth: Truth | None, codes: int) -> Iterator[Finding]:
+    if truth is None:
+        return
+    number = len(truth.r2)
+    which = "the true factors" if number >= codes else f"{number} of at least {codes} true factors"
+    seen = f"With {which}: R² = {truth.mean_r2:.3f}, MCC = {truth.mcc:.3f}."
+    if truth.mcc >= ENOUGH:
+        yield Finding("truth", "fine", seen, "Each of them is one code.")
+    elif truth.mean_r2 >= ENOUGH:
+        yield Finding("truth", "caution", seen, "Codes are mixtures of the factors.")
+    else:
+        lost = [str(k + 1) for k, r2 in enumerate(truth.r2) if r2 < ENOUGH]
+        means = f"Factors {', '.join(lost)} are not recovered."
+        yield Finding("truth", "wrong", seen, means, "more steps or pairs, or another space.")
