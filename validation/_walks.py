@@ -1,6 +1,6 @@
 """Sequences whose true factors are known, clean and noisy, and what may become of their codes.
 
-A diagnosis takes codes, so the truth can be handed to it without a fit. See walks.py.
+A diagnosis takes codes, so the truth can be handed to it without a fit. See diagnosis.py.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from identica import Sphere
+from identica import Box, Euclidean, Laplace, Normal, Sphere, VonMisesFisher
 from identica.estimator.pairs import ArrayPairs, sequences
 from identica.families import Family
 from identica.spaces import Space
 
 Matrix = NDArray[np.float64]
-Groups = NDArray[np.int64] | None
+Steps = NDArray[np.int64]
+Groups = Steps | None
 JUDGED = 4096  # pairs that the estimator hands to the diagnosis
 
 
@@ -37,23 +38,27 @@ class Walk:
     sessions: int = 1
     lag: int = 1
 
-    def draw(self, seed: int) -> tuple[Matrix, Matrix, Groups]:
-        """True factors, codes as a perfect encoder gives them, and the session of each row."""
+    def draw(self, seed: int) -> tuple[Matrix, Groups]:
+        """True factors, and the session of each row."""
         rng = np.random.default_rng(seed)
-        parts = [self.factors(rng) for _ in range(self.sessions)]
-        z = np.concatenate(parts)
-        h = z + self.noise * z.std(0) * rng.normal(size=z.shape)
+        z = np.concatenate([self.factors(rng) for _ in range(self.sessions)])
+        groups = np.repeat(np.arange(self.sessions), len(z) // self.sessions)
+        return z, groups if self.sessions > 1 else None
+
+    def blurred(self, codes: Matrix, seed: int) -> Matrix:
+        """Codes with the noise that those of a noisy recording have."""
+        rng = np.random.default_rng(seed)
+        h = codes + self.noise * codes.std(0) * rng.normal(size=codes.shape)
         if isinstance(self.space, Sphere):
             h /= np.linalg.norm(h, axis=1, keepdims=True)
-        groups = np.repeat(np.arange(self.sessions), len(parts[0]))
-        return z, h, groups if self.sessions > 1 else None
+        return h
 
-    def rows(self, count: int, groups: Groups, seed: int) -> tuple[NDArray[np.int64], ...]:
+    def times(self, rows: int, groups: Groups, seed: int) -> tuple[Steps, Steps]:
         """Rows of held-out pairs, as `ContrastiveICA.diagnose` draws them."""
-        index = np.arange(count)[:, None]
-        held = ArrayPairs(index, within=sequences(count, self.lag, groups)).split()[1]
-        pairs = held(JUDGED, generator=torch.Generator().manual_seed(seed))
-        return tuple(part.numpy().ravel().astype(np.int64) for part in pairs)
+        pairs = ArrayPairs(np.arange(rows)[:, None], within=sequences(rows, self.lag, groups))
+        found = pairs.split()[1].times(JUDGED, generator=torch.Generator().manual_seed(seed))
+        assert found is not None
+        return found
 
 
 # --- factors ----------------------------------------------------------------------------------------
@@ -126,9 +131,55 @@ def circle(rows: int, speed: float = 0.05) -> Callable[[np.random.Generator], Ma
     return draw
 
 
-# --- what is lost -----------------------------------------------------------------------------------
+# --- codes that are not the factors -----------------------------------------------------------------
 
 
 def functions_of_one(z: Matrix) -> Matrix:
-    """Three codes of a single factor."""
-    return np.c_[z[:, 0], z[:, 0] ** 2, np.sin(4 * z[:, 0])]
+    """Codes of the first factor alone."""
+    one = (z[:, :1] - z[:, :1].mean()) / z[:, :1].std()
+    return np.hstack([np.sin((k + 1) * one + k) for k in range(z.shape[1])])
+
+
+def mixed_functions_of_one(z: Matrix) -> Matrix:
+    """The same turned, so that no code is the factor."""
+    turn = np.linalg.qr(np.random.default_rng(0).normal(size=(z.shape[1], z.shape[1])))[0]
+    return functions_of_one(z) @ turn
+
+
+def one_and_noise(z: Matrix) -> Matrix:
+    """The first factor, and codes that hold nothing."""
+    return np.hstack([z[:, :1], np.random.default_rng(0).normal(size=z[:, 1:].shape)])
+
+
+LOST = functions_of_one, mixed_functions_of_one, one_and_noise
+
+# --- all of them ------------------------------------------------------------------------------------
+
+LAPLACE, NORMAL, VMF = Laplace(0.05), Normal(0.05), VonMisesFisher(10.0)
+
+
+def _walks(noise: float) -> list[Walk]:
+    box, line = Box(3), Euclidean(3)
+    return [
+        Walk("Laplace walk, 600 rows", box_walk(600, 3), box, LAPLACE, noise),
+        Walk("Laplace walk, 1,500 rows", box_walk(1500, 3), box, LAPLACE, noise),
+        Walk("Laplace walk, 3,000 rows", box_walk(3000, 3), box, LAPLACE, noise),
+        Walk("Laplace walk, 6,000 rows", box_walk(6000, 3), box, LAPLACE, noise),
+        Walk("Laplace walk, 24,000 rows", box_walk(24_000, 3), box, LAPLACE, noise),
+        Walk("normal walk of 5", box_walk(6000, 5, law="normal"), Box(5), NORMAL, noise),
+        Walk("slow walk", box_walk(6000, 3, 0.02, "normal"), box, NORMAL, noise),
+        Walk("slow walk, lag 5", box_walk(6000, 3, 0.02, "normal"), box, NORMAL, noise, lag=5),
+        Walk("smooth walk, 3,000 rows", smooth_walk(3000, 3), box, NORMAL, noise),
+        Walk("smooth walk, 6,000 rows", smooth_walk(6000, 3), box, NORMAL, noise),
+        Walk("smooth walk, 30,000 rows", smooth_walk(30_000, 3), box, NORMAL, noise),
+        Walk("five sessions", box_walk(1200, 3), box, LAPLACE, noise, sessions=5),
+        Walk("uneven steps", box_walk(10_000, 3, (0.02, 0.05, 0.1)), box, LAPLACE, noise),
+        Walk("autoregressive", autoregressive(6000, 3, 0.9), line, NORMAL, noise),
+        Walk("jumps that fade", autoregressive(6000, 3, 0.97, "laplace"), line, LAPLACE, noise),
+        Walk("walk on the sphere", sphere_walk(6000, 3, 50.0), Sphere(3), VMF, noise),
+        Walk("walk on a sphere of 5", sphere_walk(6000, 5, 50.0), Sphere(5), VMF, noise),
+        Walk("walk on a circle", circle(10_000), Sphere(2), VMF, noise),
+    ]
+
+
+WALKS = [walk for noise in (0.0, 0.1, 0.3) for walk in _walks(noise)]

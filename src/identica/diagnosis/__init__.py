@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from identica.diagnosis.diagnosis import FEWEST, Codes, Diagnosis, codes_from, diagnose
-from identica.diagnosis.findings import Finding
+from identica.diagnosis.verdict import Finding
 
 __all__ = ["FEWEST", "Codes", "Diagnosis", "Finding", "codes_from", "diagnose"]

@@ -15,14 +15,21 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from identica._validate import as_matrix, same_rows
-from identica.diagnosis.axes import Axes, axes
+from identica.diagnosis import verdict as checks
 from identica.diagnosis.conditional import Positives, positives
 from identica.diagnosis.dimension import Dimensions, dimensions, related
-from identica.diagnosis.findings import Finding
-from identica.diagnosis.marginal import Marginal, as_directions, blur, marginal
+from identica.diagnosis.marginal import (
+    Axes,
+    Marginal,
+    as_directions,
+    axes,
+    blur,
+    fixes_axes,
+    marginal,
+)
 from identica.diagnosis.sequence import Rows, order_of
 from identica.diagnosis.truth import Truth
-from identica.diagnosis.verdict import DISTRUST, UNSURE, find, known, reason, verdict
+from identica.diagnosis.verdict import DISTRUST, LEVELS, UNSURE, Finding
 from identica.errors import InputError
 from identica.families import Family
 from identica.metrics import agreement
@@ -33,6 +40,14 @@ Matrix = NDArray[np.float64]
 
 FEWEST = 20  # pairs that can be judged
 SHOWN = 2000  # pairs that are kept for pictures
+
+# First things first: what comes earlier may be the cause of what comes later.
+FIRST = (
+    *("score", "memory", "rows", "restarts", "codes", "dimension", "missed", "space", "bend"),
+    *("truth", "conditional", "anisotropy", "marginal", "axes"),
+)
+# What true factors of all codes say nothing about: whether pairs are related, and what holds for new ones.
+OPEN = ("score", "memory", "missed", "truth")
 
 
 # --- what is judged ---------------------------------------------------------------------------------
@@ -165,7 +180,7 @@ class Diagnosis:
 
     def __str__(self) -> str:
         poor = self.verdict in (UNSURE, DISTRUST)
-        why = f": {reason(self.findings)}" if poor else ""
+        why = f": {self.findings[0].reason}" if poor else ""
         return "\n".join([f"Verdict: {self.verdict}{why}.", *(f"{f}" for f in self.findings)])
 
     def to_json(self) -> str:
@@ -245,7 +260,7 @@ def diagnose(
         "rows": rows,
         "truth": truth,
     }
-    findings = find(
+    findings = _find(
         space=space,
         filled=filled,
         conditional=conditional,
@@ -254,7 +269,7 @@ def diagnose(
         **numbers,
     )
     return Diagnosis(
-        verdict(findings, known=known(truth, numbers["dimensions"])),
+        checks.verdict(findings, known=_known(truth, numbers["dimensions"])),
         findings,
         space,
         conditional,
@@ -289,4 +304,76 @@ def _restarts(codes: Sequence[Codes], times: Any) -> Restarts:
         linear[i, j] = linear[j, i] = agreement(both, "affine")
         permutation[i, j] = permutation[j, i] = agreement(both, "permutation")
         ceiling[i, j] = ceiling[j, i] = signal[i] * signal[j]
-    return Restarts(linear, permutation, _mean_off_diagonal(ceiling))
+    return Restarts(linear, permutation, max(0.5, _mean_off_diagonal(ceiling)))
+
+
+# --- what it means ----------------------------------------------------------------------------------
+
+
+def _find(
+    *,
+    space: Space,
+    filled: Space,
+    conditional: Family,
+    learn_precision: bool,
+    score: Score,
+    restarts: Restarts,
+    axes: dict[str, Axes],
+    dimensions: Dimensions,
+    positives: Positives,
+    marginal: Marginal,
+    rows: Rows,
+    truth: Truth | None,
+    pairs: int,
+) -> list[Finding]:
+    """All findings, the gravest first; only the first of them gives advice.
+
+    Args:
+        space, conditional: what the model assumes.
+        filled: the space that the codes fill, a sphere where they cover an ellipsoid.
+    """
+    evenly = checks.marginal(marginal, dimensions, filled, rows)
+    fixed = fixes_axes(filled, conditional, learn_precision, uniform=evenly.level == "fine")
+    found = [
+        checks.score(score),
+        *checks.memory(score),
+        *checks.rows(rows, pairs),
+        checks.restarts(restarts),
+        checks.axes(restarts, axes, fixed, filled),
+        *checks.codes(dimensions),
+        *checks.directions(space, filled),
+        checks.surface(dimensions, filled, rows),
+        *checks.missed(dimensions, rows),
+        checks.bend(positives, filled, rows),
+        checks.conditional(positives, conditional, rows),
+        checks.anisotropy(positives, learn_precision),
+        evenly,
+        *checks.truth(truth, len(dimensions.varies)),
+    ]
+    if truth is not None and _known(truth, dimensions):
+        found = _settled(found)
+    # nothing that is there was missed because of overfitting, if nothing is there
+    first = FIRST if score.related is False else ("memory", *FIRST)
+    found.sort(key=lambda f: (LEVELS.index(f.level), first.index(f.check)))
+    return [found[0], *(replace(finding, advice="") for finding in found[1:])]
+
+
+def _known(truth: Truth | None, dimensions: Dimensions) -> bool:
+    """Whether there are true factors for all codes."""
+    return truth is not None and len(truth.r2) >= len(dimensions.varies)
+
+
+def _settled(findings: list[Finding]) -> list[Finding]:
+    """What only made one suspect that factors are lost is no more than a caution if none is."""
+    if any(finding.check == "truth" and finding.level == "wrong" for finding in findings):
+        return findings
+    return [
+        replace(
+            finding,
+            level="caution",
+            means=f"{finding.means} The true factors show otherwise.",
+        )
+        if finding.level in ("wrong", "unsure") and finding.check not in OPEN
+        else finding
+        for finding in findings
+    ]

@@ -43,7 +43,8 @@ class Dimensions:
         columns: how many dimensions the observations have; None if they are not rows.
         missed: greatest share of variance that pairs of observations share beyond their codes.
         told: share of the observations' variance that the codes determine.
-        own: least share of a code that the other codes do not foretell, see `own_share`; 1 on a sphere.
+        own: least share of a code that the other codes do not foretell, see `own_share`; None on
+            a sphere, where each determines the last.
     """
 
     varies: list[bool]
@@ -53,7 +54,7 @@ class Dimensions:
     columns: int | None
     missed: float | None
     told: float | None
-    own: float = 1.0
+    own: float | None = None
 
 
 def dimensions(
@@ -68,6 +69,11 @@ def dimensions(
     surfaces = [
         intrinsic_dimension(h[:, columns], part, order=order, random_state=random_state)
         for part, columns in parts(space)
+    ]
+    own = [
+        own_share(h[:, columns], h_pos[:, columns], order=order, random_state=random_state)
+        for part, columns in parts(space)
+        if not isinstance(part, Sphere)
     ]
     left_out = told = columns = None
     if observations is not None:
@@ -85,12 +91,7 @@ def dimensions(
         columns,
         left_out,
         told,
-        min(
-            1.0
-            if isinstance(part, Sphere)
-            else own_share(h[:, columns], h_pos[:, columns], order=order, random_state=random_state)
-            for part, columns in parts(space)
-        ),
+        min(own) if own else None,
     )
 
 
@@ -226,11 +227,12 @@ def missed(
 
     Observations are whitened and regressed on the codes, not linearly, with one half of the pairs.
     In the other half, what is left of an observation is compared with what is left of its positive,
-    and of a stranger: of the positives at other times, that whose code is nearest. Whatever depends on the codes alone,
-    however roughly, is shared with that stranger as well; a factor that is missing from the codes is shared
-    with the positive only. The first number is the share of variance that positives share and
-    strangers do not, in the direction in which it is greatest. The second is the share of all variance
-    that the codes explain; what pairs do not share (noise) may well be left out.
+    and of a stranger: of the positives at other times, that whose code is nearest. Whatever depends
+    on the codes alone, however roughly, is shared with that stranger as well; a factor that is
+    missing from the codes is shared with the positive only. The first number is the share of
+    variance that positives share and strangers do not, in the direction in which it is greatest.
+    The second is the share of all variance that the codes explain; what pairs do not share (noise)
+    may well be left out.
 
     Args:
         x, x_pos: observations, N×d.
@@ -311,15 +313,18 @@ def _least_unexplained(
 ) -> tuple[Matrix, Matrix]:
     """What a smooth regression on the codes leaves of both members of a pair, as smooth as suits best."""
     rests = []
+    known = np.vstack([part[fit] for part in seen])
+    least, most = known.min(0), known.max(0)
     for width in WIDTHS:
         one, other = _smooth_features(*codes, fit, width, landmarks, random_state)
         inputs = np.vstack([one[fit], other[fit]])
-        products, targets = inputs.T @ inputs, inputs.T @ np.vstack([part[fit] for part in seen])
+        products, targets = inputs.T @ inputs, inputs.T @ known
         for penalty in penalties:
             ridge = penalty * len(inputs) * np.eye(len(products))
             weights = np.linalg.solve(products + ridge, targets)
-            ours, theirs = one[score] @ weights, other[score] @ weights
-            rests.append((seen[0][score] - ours, seen[1][score] - theirs))
+            # where nothing was seen, nothing is made up
+            guesses = [(part[score] @ weights).clip(least, most) for part in (one, other)]
+            rests.append((seen[0][score] - guesses[0], seen[1][score] - guesses[1]))
     return min(rests, key=lambda rest: float(np.square(rest).mean()))
 
 

@@ -16,6 +16,8 @@ Matrix = NDArray[np.float64]
 Steps = NDArray[np.int64]
 Times = tuple[Steps, Steps]
 
+FEW = 3  # independent rows for each code
+NOISY = 0.3  # share of noise in differences within pairs
 FADED = 0.1  # autocorrelation that is taken for none
 SPAN = 10  # part of the whole time that the memory is taken to be at most
 LINKED = 50  # positives that are anchors themselves, from which noise is estimated
@@ -39,6 +41,16 @@ class Rows:
     apart: int
     noise: Matrix
     noise_in_pairs: Matrix
+
+    @property
+    def few(self) -> bool:
+        """Whether they are too few to say anything about the distribution of the codes."""
+        return self.independent < FEW * len(self.noise)
+
+    @property
+    def noisy(self) -> bool:
+        """Whether differences within pairs tell of noise as much as of change."""
+        return float(np.median(self.noise_in_pairs)) >= NOISY
 
 
 @dataclass(frozen=True)

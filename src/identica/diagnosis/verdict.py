@@ -1,4 +1,4 @@
-"""The verdict that follows from the findings, and what to try first.
+"""What the numbers of a diagnosis mean, in plain words, and the verdict that follows.
 
 Why codes can vouch for themselves: if factors are uniform and positives vary alike around all of them,
 and the codes are uniform and their positives vary alike as well, then the map from factors to codes
@@ -10,18 +10,19 @@ map at all): the data do not tell, so neither does the verdict.
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from identica.diagnosis import findings as checks
-from identica.diagnosis.axes import Axes, fixes_axes
-from identica.diagnosis.conditional import Positives
+import numpy as np
+
+from identica.diagnosis.conditional import Positives, nearest_family
 from identica.diagnosis.dimension import Dimensions
-from identica.diagnosis.findings import LEVELS, Finding
-from identica.diagnosis.marginal import Marginal
+from identica.diagnosis.marginal import Axes, Marginal
 from identica.diagnosis.sequence import Rows
-from identica.families import Family
-from identica.spaces import Space
+from identica.families import Family, Joint
+from identica.spaces import Box, Space, Sphere
 
 if TYPE_CHECKING:
     from identica.diagnosis.diagnosis import Restarts, Score
@@ -32,13 +33,56 @@ LINEAR = "recovered up to a linear map"
 UNSURE = "uncertain"
 DISTRUST = "do not trust"
 
-# First things first: what comes earlier may be the cause of what comes later.
-FIRST = (
-    *("score", "memory", "rows", "restarts", "codes", "dimension", "missed", "space", "bend"),
-    *("truth", "conditional", "anisotropy", "noise", "marginal", "axes"),
-)
-# What true factors of all codes say nothing about: whether pairs are related, and what holds for new ones.
-OPEN = ("score", "memory", "missed", "truth")
+AVERAGE = "a window of neighbouring rows for each, so that noise averages out."
+LEVELS = ("wrong", "unsure", "caution", "fine")
+
+# Thresholds, chosen on the processes of validation/diagnosis.py that are not held out.
+ENOUGH = 0.95  # R² or correlation from which factors count as recovered
+NOTHING = 0.05  # bits
+FORGOTTEN = 0.5  # share of the score on known pairs that is left on unseen ones: memorised
+FADED = 0.8  # … and partly so
+SAME_AXES = 0.95  # MCC between restarts, and with independent components
+# s.d. of the logarithm of the spread between places: wrong, unsure. In one dimension a bend of
+# σ leaves R² = 1 − σ²/5 at worst (the spread grows steadily from end to end).
+BENT = 0.4, 0.2
+FLAT = 0.9  # share of the possible dimensions
+# least share of a code that is its own: wrong, unsure, or wrong if the dimension is low as well
+OWN = 0.25, 0.45, 0.75
+MISSED = 0.15  # share of variance
+SHARED = 0.1  # correlation of a code in pairs
+UNEVEN = 1.5  # ratio of spreads
+MISFIT = 0.05  # distance of distribution functions, where no shape is fitted
+OTHER_SHAPE = 2**0.5  # ratio of shapes
+CHANCE = 1.0  # standard errors of a distribution function
+NOT_UNIFORM = 0.04  # distance of distribution functions, beside what chance and noise make of it
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at.
+
+    Attributes:
+        check: its name.
+        level: "fine", "caution" (an assumption is violated, or the axes are not known), "unsure" (so
+            that nothing is sure) or "wrong" (the factors are not recovered).
+        seen, means, advice: what was seen, what it means, and what to try (empty where it is fine).
+    """
+
+    check: str
+    level: str
+    seen: str
+    means: str
+    advice: str = ""
+
+    @property
+    def reason(self) -> str:
+        """The first sentence of what it means, to follow a colon."""
+        sentence = self.means.split(". ")[0].rstrip(".")
+        return sentence[0].lower() + sentence[1:]
+
+    def __str__(self) -> str:
+        advice = f" Try: {self.advice}" if self.advice else ""
+        return f"  [{self.level}] {self.check}: {self.seen} {self.means}{advice}"
 
 
 def verdict(findings: list[Finding], *, known: bool = False) -> str:
@@ -57,77 +101,295 @@ def verdict(findings: list[Finding], *, known: bool = False) -> str:
     return PERMUTATION if fine else LINEAR
 
 
-def reason(findings: list[Finding]) -> str:
-    """Why a verdict is no better: the first sentence of what the first of the gravest findings means."""
-    sentence = findings[0].means.split(". ")[0].rstrip(".")
-    return sentence[0].lower() + sentence[1:]
+# --- one check each ---------------------------------------------------------------------------------
 
 
-def find(
-    *,
-    space: Space,
-    filled: Space,
-    conditional: Family,
-    learn_precision: bool,
-    score: Score,
-    restarts: Restarts,
-    axes: dict[str, Axes],
-    dimensions: Dimensions,
-    positives: Positives,
-    marginal: Marginal,
-    rows: Rows,
-    truth: Truth | None,
-    pairs: int,
-) -> list[Finding]:
-    """All findings, the gravest first; only the first of them gives advice.
-
-    Args:
-        space, conditional: what the model assumes.
-        filled: the space that the codes fill, a sphere where they cover an ellipsoid.
-    """
-    evenly = checks.marginal(marginal, dimensions, filled, rows)
-    fixed = fixes_axes(filled, conditional, learn_precision, uniform=evenly.level == "fine")
-    found = [
-        checks.score(score),
-        *checks.memory(score),
-        *checks.rows(rows, pairs),
-        *checks.noise(rows),
-        checks.restarts(restarts),
-        checks.axes(restarts, axes, fixed, filled),
-        *checks.codes(dimensions),
-        *checks.directions(space, filled),
-        checks.surface(dimensions, filled, rows),
-        *checks.missed(dimensions, rows),
-        checks.bend(positives, filled, rows),
-        checks.conditional(positives, conditional, rows),
-        checks.anisotropy(positives, learn_precision),
-        evenly,
-        *checks.truth(truth, len(dimensions.varies)),
-    ]
-    if truth is not None and known(truth, dimensions):
-        found = _settled(found)
-    # nothing that is there was missed because of overfitting, if nothing is there
-    first = FIRST if score.related is False else ("memory", *FIRST)
-    found.sort(key=lambda f: (LEVELS.index(f.level), first.index(f.check)))
-    return [found[0], *(replace(finding, advice="") for finding in found[1:])]
+def score(score: Score) -> Finding:
+    seen = (
+        f"Unseen pairs score {score.bits:.2f} ± {score.error:.2f} bits above chance, shuffled ones "
+        f"{round(score.control, 2) + 0.0:.2f}."  # no minus before a zero
+    )
+    least = max(NOTHING, score.control + 3 * (score.error + score.control_error))
+    if score.bits > least:
+        return Finding("score", "fine", seen, "The codes hold something that pairs share.")
+    if score.related:
+        means = "The model cannot tell unseen pairs from strangers, although their observations are related."
+        return Finding("score", "wrong", seen, means, "more steps, another space or conditional.")
+    means = "Nothing can be predicted: pairs are unrelated (shuffled?), or nothing was learnt."
+    advice = "check what is paired with what (X_pos, lag, groups); more steps or pairs."
+    return Finding("score", "wrong", seen, means, advice)
 
 
-def known(truth: Truth | None, dimensions: Dimensions) -> bool:
-    """Whether there are true factors for all codes."""
-    return truth is not None and len(truth.r2) >= len(dimensions.varies)
+def memory(score: Score) -> Iterator[Finding]:
+    if score.seen is None or score.seen < NOTHING:
+        return
+    seen = f"Pairs of the training score {score.seen:.2f} bits, unseen ones {score.bits:.2f}."
+    left = score.bits / score.seen
+    if left >= FADED:
+        yield Finding("memory", "fine", seen, "What was learnt holds for new data.")
+        return
+    level, what = (
+        ("wrong", "The training pairs were") if left < FORGOTTEN else ("unsure", "Some was")
+    )
+    advice = "more pairs, fewer steps, or a smaller network."
+    yield Finding("memory", level, seen, f"{what} memorised (overfitting).", advice)
 
 
-def _settled(findings: list[Finding]) -> list[Finding]:
-    """What only made one suspect that factors are lost is no more than a caution if none is."""
-    if any(finding.check == "truth" and finding.level == "wrong" for finding in findings):
-        return findings
-    return [
-        replace(
-            finding,
-            level="caution",
-            means=f"{finding.means} The true factors show otherwise.",
+def rows(rows: Rows, pairs: int) -> Iterator[Finding]:
+    if not rows.apart:
+        return
+    noise, codes = float(np.median(rows.noise_in_pairs)), len(rows.noise)
+    seen = (
+        f"The {pairs} held-out rows follow each other in time and are worth about {rows.independent:.0f} "
+        f"independent ones; {noise:.0%} of the variance within pairs is noise of single rows."
+    )
+    if rows.few:
+        means = f"Too few independent rows to judge {codes} codes."
+        advice = "a longer recording, or one in which the factors change faster."
+        yield Finding("rows", "unsure", seen, means, advice)
+    elif rows.noisy:
+        means = "What differences within pairs show is noise as well as change."
+        yield Finding("rows", "caution", seen, means, AVERAGE)
+    else:
+        yield Finding("rows", "fine", seen, f"They are enough for {codes} codes.")
+
+
+def restarts(restarts: Restarts) -> Finding:
+    number, agreement = len(restarts.linear), restarts.mean_linear
+    seen = f"{number} fits from different starts agree by R² = {agreement:.3f} up to a linear map."
+    if restarts.ceiling < ENOUGH:
+        seen = f"{seen[:-1]}, of {restarts.ceiling:.3f} that their noise allows."
+    agreement /= restarts.ceiling
+    if agreement >= ENOUGH:
+        return Finding("restarts", "fine", seen, "The same is found each time.")
+    # if both miss the truth independently, each has the root of their agreement with it
+    near = agreement >= ENOUGH**2
+    return Finding(
+        "restarts",
+        "unsure" if near else "wrong",
+        seen,
+        "Another start finds something a little different."
+        if near
+        else "Another start finds something else, so it is not the factors that are found.",
+        "more steps or pairs, another n_components, or another space or conditional.",
+    )
+
+
+def axes(restarts: Restarts, axes: dict[str, Axes], fixed: bool, space: Space) -> Finding:
+    agreement = restarts.mean_permutation
+    seen = f"Code by code, the fits agree by MCC = {agreement:.3f}."
+    mixed = "A code is a mixture of factors, so do not read single codes."
+    if not fixed:
+        box = isinstance(space, Box)
+        why = " in a box that is not filled" if box else ""
+        return Finding(
+            "axes",
+            "caution",
+            seen,
+            f"This model cannot tell the factors from a rotation of them{why}. {mixed}",
+            ("" if box else 'space="box" or ') + 'conditional="laplace", if that may be assumed.',
         )
-        if finding.level in ("wrong", "unsure") and finding.check not in OPEN
-        else finding
-        for finding in findings
+    if agreement < SAME_AXES * math.sqrt(restarts.ceiling):
+        advice = "more steps; a conditional that suits the differences of the codes."
+        return Finding("axes", "caution", seen, mixed, advice)
+    sure = {name: found.same for name, found in axes.items() if found.sure >= SAME_AXES}
+    others = {name: same for name, same in sure.items() if same < SAME_AXES}
+    if others:
+        name, same = min(others.items(), key=lambda item: item[1])
+        return Finding(
+            "axes",
+            "caution",
+            f"{seen} But independent components of the {name} lie elsewhere (MCC {same:.3f}).",
+            f"All fits may share a wrong rotation. {mixed}",
+            "a conditional that suits the differences of the codes.",
+        )
+    if not sure and axes:
+        return Finding(
+            "axes",
+            "caution",
+            f"{seen} But neither codes nor differences have axes of their own.",
+            f"Nothing else confirms the axes. {mixed}",
+            "another conditional, if it may be assumed.",
+        )
+    return Finding("axes", "fine", seen, "Each code is one factor.")
+
+
+def codes(dimensions: Dimensions) -> Iterator[Finding]:
+    still = [k + 1 for k, varies in enumerate(dimensions.varies) if not varies]
+    noise = [
+        k + 1
+        for k, correlation in enumerate(dimensions.correlations)
+        if correlation < SHARED and dimensions.varies[k]
     ]
+    for codes, what in ((still, "do not vary"), (noise, "are not shared by pairs")):
+        if codes:
+            yield Finding(
+                "codes",
+                "wrong",
+                f"Codes {', '.join(map(str, codes))} {what}.",
+                "Fewer factors were found than there are codes.",
+                f"n_components={len(dimensions.varies) - len(codes)}, or learn_precision=True.",
+            )
+
+
+def directions(space: Space, filled: Space) -> Iterator[Finding]:
+    if isinstance(filled, Sphere) and not isinstance(space, Sphere):
+        yield Finding(
+            "space",
+            "caution",
+            "The codes lie on an ellipsoid and cover it evenly.",
+            "The factors are directions, or behave like them.",
+            'space="sphere".',
+        )
+
+
+def surface(dimensions: Dimensions, space: Space, rows: Rows) -> Finding:
+    (dimension, error, room), own = dimensions.intrinsic, dimensions.own
+    seen = f"The codes lie on a surface of {dimension:.1f} ± {error:.1f} dimensions, of {room}"
+    seen += "." if own is None else f"; at least {own:.0%} of each is its own."
+    flat = dimension + 2 * error < FLAT * room
+    redundant, doubtful, repeated = OWN
+    if not flat and (own is None or own >= doubtful):
+        return Finding("dimension", "fine", seen, "They fill their space.")
+    wrong = (flat and own is None) or (own is not None and own < (repeated if flat else redundant))
+    number = max(1, round(dimension)) if flat else max(1, room - 1)
+    return Finding(
+        "dimension",
+        "wrong" if wrong and not rows.few else "unsure",
+        seen,
+        "Codes repeat each other along a bent surface."
+        if wrong
+        else "Codes may repeat each other along a bent surface.",
+        f"n_components={number}, or learn_precision=True"
+        + ("." if isinstance(space, Sphere) else ', or space="sphere".'),
+    )
+
+
+def missed(dimensions: Dimensions, rows: Rows) -> Iterator[Finding]:
+    if dimensions.missed is None:
+        return
+    seen = (
+        f"Beyond their codes, the observations of a pair share {dimensions.missed:.0%} of the variance "
+        "in some direction."
+    )
+    if dimensions.missed < MISSED:
+        yield Finding("missed", "fine", seen, "The codes leave nothing out.")
+    else:
+        yield Finding(
+            "missed",
+            "unsure" if rows.few else "wrong",
+            seen,
+            "Some factor is missing from the codes.",
+            "a larger n_components, learn_precision=True, or another space.",
+        )
+
+
+def bend(positives: Positives, space: Space, rows: Rows) -> Finding:
+    seen = f"From place to place the spread of positives changes by {positives.bend:.0%} (s.d.)."
+    wrong, some = BENT
+    if positives.bend < some:
+        return Finding("bend", "fine", seen, "The codes are no bent image of the factors.")
+    return Finding(
+        "bend",
+        "wrong" if positives.bend >= wrong and not (rows.few or rows.noisy) else "unsure",
+        seen,
+        "Codes are a bent image of the factors, unless these "
+        + ("or their noise " if rows.noisy else "themselves ")
+        + "vary more in some places.",
+        'space="unbounded".' if isinstance(space, Box) else "another space or conditional.",
+    )
+
+
+def conditional(positives: Positives, conditional: Family, rows: Rows) -> Finding:
+    shapes = [fit.shape for fit in positives.codes if fit is not None]
+    if positives.concentration is not None and not shapes:
+        kappa, apart = positives.concentration, positives.misfit
+        seen = f"Positives spread by κ = {kappa:.3g}, {apart:.2f} from that distribution."
+        if positives.misfit < MISFIT:
+            return Finding("conditional", "fine", seen, "They follow the model's family.")
+        means = "They do not follow a von Mises–Fisher distribution."
+        return Finding("conditional", "caution", seen, means, "another space.")
+    if isinstance(conditional, Joint):
+        most = f"at most {positives.misfit:.2f} from the distributions of the parts"
+        seen = f"Differences within pairs are {most}."
+        if positives.misfit < MISFIT:
+            return Finding("conditional", "fine", seen, "They follow the model's families.")
+        means = "Some part is of another family than assumed."
+        return Finding("conditional", "caution", seen, means, "another family for that part.")
+    if not shapes:
+        seen = "Walls are everywhere near, so the distribution of the differences was not fitted."
+        means = "Whether the conditional suits is not known."
+        return Finding("conditional", "caution", seen, means, "pairs that are closer together.")
+    typical, assumed = float(np.median(shapes)), conditional.p or 2.0
+    seen = (
+        f"Differences within pairs have the shape β = {typical:.2f} ({min(shapes):.2f} to "
+        f"{max(shapes):.2f}), the model assumes {assumed:g}; their distributions are "
+        f"{positives.misfit:.2f} apart."
+    )
+    if rows.noisy:
+        means = "Noise makes differences look normal, so the family of the changes is not known."
+        return Finding("conditional", "caution", seen, means, AVERAGE)
+    family = nearest_family(typical)
+    known = [fit.shape_interval for fit in positives.codes if fit is not None]
+    outside = sum(not low <= assumed <= high for low, high in known) > len(known) / 2
+    ratio = max(typical / assumed, assumed / typical)
+    if not outside or (family == nearest_family(assumed) and ratio < OTHER_SHAPE):
+        return Finding("conditional", "fine", seen, "They follow the model's family.")
+    if family == nearest_family(assumed):
+        means = "Most differences are far smaller than the largest: rests and moves, or pairs of two kinds."
+        advice = "a longer lag; check what is paired with what."
+        return Finding("conditional", "caution", seen, means, advice)
+    means = "The conditional is of another family than assumed."
+    return Finding("conditional", "caution", seen, means, f'conditional="{family}".')
+
+
+def anisotropy(positives: Positives, learn_precision: bool) -> Finding:
+    seen = (
+        f"Positives spread {positives.anisotropy:.3g} times as far along one code as along another."
+    )
+    if positives.anisotropy < UNEVEN:
+        return Finding("anisotropy", "fine", seen, "All codes vary alike in pairs.")
+    if learn_precision:
+        return Finding("anisotropy", "fine", seen, "The model has learnt a precision for each.")
+    means = (
+        "The model assumes that factors vary alike, so those that vary more may be lost or bent."
+    )
+    return Finding("anisotropy", "caution", seen, means, "learn_precision=True.")
+
+
+def marginal(marginal: Marginal, dimensions: Dimensions, space: Space, rows: Rows) -> Finding:
+    worst = float(marginal.uniform.max())
+    seen = f"Codes are at most {worst:.2f} from uniform (distance of distribution functions)."
+    if worst < NOT_UNIFORM + marginal.blur + CHANCE / math.sqrt(rows.independent):
+        return Finding(
+            "marginal", "fine", seen, "They fill their space evenly, as the theory asks."
+        )
+    means = (
+        "The codes are not uniform, but the theory assumes uniform factors. If yours are not, a linear map "
+        "is usual all the same; but if they change more in some places"
+    )
+    if dimensions.columns is not None and dimensions.columns <= dimensions.intrinsic.room:
+        means += ", or there are more factors than columns"
+    means += ", codes look the same and are not the factors."
+    advice = "more steps, or another space"
+    if isinstance(space, Box):
+        advice = 'more steps; space="unbounded", if factors have no bounds'
+    elif not isinstance(space, Sphere):
+        advice = 'space="box" or "sphere", if factors have bounds'
+    return Finding("marginal", "unsure", seen, means, f"{advice}.")
+
+
+def truth(truth: Truth | None, codes: int) -> Iterator[Finding]:
+    if truth is None:
+        return
+    number = len(truth.r2)
+    which = "the true factors" if number >= codes else f"{number} of at least {codes} true factors"
+    seen = f"With {which}: R² = {truth.mean_r2:.3f}, MCC = {truth.mcc:.3f}."
+    if truth.mcc >= ENOUGH:
+        yield Finding("truth", "fine", seen, "Each of them is one code.")
+    elif truth.mean_r2 >= ENOUGH:
+        yield Finding("truth", "caution", seen, "Codes are mixtures of the factors.")
+    else:
+        lost = [str(k + 1) for k, r2 in enumerate(truth.r2) if r2 < ENOUGH]
+        means = f"Factors {', '.join(lost)} are not recovered."
+        yield Finding("truth", "wrong", seen, means, "more steps or pairs, or another space.")
