@@ -53,7 +53,9 @@ SHARED = 0.1  # correlation of a code in pairs
 UNEVEN = 1.5  # ratio of spreads
 MISFIT = 0.05  # distance of distribution functions, where no shape is fitted
 OTHER_SHAPE = 2**0.5  # ratio of shapes
-CHANCE = 1.0  # standard errors of a distribution function
+# standard errors of a distribution function, by independent rows: of pairs, and of sequences, where
+# most of what it is made of changes faster than the slowest code does
+CHANCE = 1.5, 1.0
 NOT_UNIFORM = 0.04  # distance of distribution functions, beside what chance and noise make of it
 
 
@@ -360,7 +362,8 @@ def anisotropy(positives: Positives, learn_precision: bool) -> Finding:
 def marginal(marginal: Marginal, dimensions: Dimensions, space: Space, rows: Rows) -> Finding:
     worst = float(marginal.uniform.max())
     seen = f"Codes are at most {worst:.2f} from uniform (distance of distribution functions)."
-    if worst < NOT_UNIFORM + marginal.blur + CHANCE / math.sqrt(rows.independent):
+    chance = CHANCE[rows.apart > 0] / math.sqrt(rows.independent)
+    if worst < NOT_UNIFORM + marginal.blur + chance:
         return Finding(
             "marginal", "fine", seen, "They fill their space evenly, as the theory asks."
         )
