@@ -85,9 +85,7 @@ def test_the_diagnosis_of_a_sequence_knows_its_times():
     rows = ica.diagnose(x).rows
     assert rows.apart > 5
     assert rows.independent < 60
-    i, j = np.random.default_rng(0).permutation(1499), np.arange(1499)
-    assert ica.diagnose(x[i], x[i + 1]).rows.apart > 5  # the codes show it
-    assert ica.diagnose(x[i], x[j]).rows.apart == 0
+    assert ica.diagnose(np.random.default_rng(0).permutation(x)).rows.independent > 200
 
 
 def test_bad_input_to_the_estimator(fitted):

@@ -21,6 +21,7 @@ NOISY = 0.3  # share of noise in differences within pairs
 FADED = 0.1  # autocorrelation that is taken for none
 SPAN = 10  # part of the whole time that the memory is taken to be at most
 LINKED = 50  # positives that are anchors themselves, from which noise is estimated
+SAME = 1e-6  # distance of codes of the same row, in their spread
 LAGS = 64  # lags that are tried where rows are in order of time and nothing else is known
 ORDERED = 0.2  # correlation of consecutive rows from which they are taken for a sequence
 
@@ -133,7 +134,7 @@ def _chained(h: Matrix, h_pos: Matrix) -> Times | None:
     from scipy.spatial import cKDTree
 
     distances, following = map(np.asarray, cKDTree(h).query(h_pos))
-    same = distances < 1e-9 * np.linalg.norm(h.std(0))
+    same = distances < SAME * np.linalg.norm(h.std(0))
     rows = np.flatnonzero(same)
     if len(rows) < len(h) / 4:
         return None
