@@ -94,3 +94,16 @@ def test_times_that_do_not_fit():
     z = np.zeros((10, 2))
     with pytest.raises(InputError, match=r"times must be two of 10 steps in time"):
         order_of(z, z, (np.arange(9), np.arange(9)))
+
+
+def test_codes_that_recur_are_no_chain():
+    rng = np.random.default_rng(0)
+    z = rng.integers(4, size=(500, 2)).astype(float)
+    rows, _ = order_of(z, (z + rng.integers(2, size=z.shape)) % 4)
+    assert rows.apart == 0
+
+
+def test_a_single_moment_is_no_sequence():
+    z = np.random.default_rng(0).normal(size=(100, 2))
+    rows, order = order_of(z, z, (np.zeros(100), np.ones(100)))
+    assert rows.apart == order.apart == 0

@@ -162,7 +162,7 @@ def intrinsic_dimension(
     found, without = _correlation_dimension(live, far, number, tenth)
     filled, _ = _correlation_dimension(full, np.ones_like(far), number * len(far) // int(far.sum()))
     error = np.sqrt(0.9 * np.square(without - without.mean()).sum())
-    return Intrinsic(room * found / filled, float(room * error / filled), room)
+    return Intrinsic(float(room * found / filled), float(room * error / filled), room)
 
 
 def _correlation_dimension(

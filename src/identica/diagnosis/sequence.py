@@ -69,14 +69,11 @@ class Order:
     def halves(self, random_state: int) -> tuple[Steps, Steps]:
         """Rows in two halves that tell nothing of each other: blocks in time, taken at random."""
         rng = np.random.default_rng(random_state)
-        ranks = np.argsort(np.argsort(self.times, kind="stable"), kind="stable")
+        blocks = np.arange(len(self.times))
         if self.apart:
             # blocks twice as long as the memory; at least eight, so that both halves see every place
-            starts = self.times.min()
             length = max(1, min(2 * self.apart, int(np.ptp(self.times)) // 8))
-            blocks = (self.times - starts) // length
-        else:
-            blocks = ranks
+            blocks = (self.times - self.times.min()) // length
         names, block = np.unique(blocks, return_inverse=True)
         first = (rng.permutation(len(names)) % 2 == 0)[block]
         return np.flatnonzero(first), np.flatnonzero(~first)
@@ -91,7 +88,7 @@ def order_of(h: Matrix, h_pos: Matrix, times: Any = None) -> tuple[Rows, Order]:
     """
     n = len(h)
     when = _guessed(h, h_pos) if times is None else _checked(times, n)
-    if when is None:
+    if when is None or np.ptp(when[0]) < SPAN:
         nothing = np.zeros(h.shape[1])
         return Rows(float(n), 0, nothing, nothing), Order(np.arange(n), 0)
     noise, noise_in_pairs = _noise(h, h_pos, when)
@@ -134,6 +131,8 @@ def _chained(h: Matrix, h_pos: Matrix) -> Times | None:
     from scipy.spatial import cKDTree
 
     distances, following = map(np.asarray, cKDTree(h).query(h_pos))
+    if len(np.unique(h, axis=0)) < len(h):  # a row that looks the same need not be the same
+        return None
     same = distances < SAME * np.linalg.norm(h.std(0))
     rows = np.flatnonzero(same)
     if len(rows) < len(h) / 4:
