@@ -17,7 +17,7 @@ Matrix = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
 NEIGHBOURS = 2500  # codes whose neighbours are looked up
-SHARED = 0.1  # correlation of observations that are related
+SHARED = 0.1  # correlation within pairs that is taken for none
 DIRECTIONS = 16  # codes that are compared with the others
 HALF = 1000  # rows of either half by which they are
 WIDTHS = 2.0, 1.0, 0.5  # of the kernel of regressions, in standard deviations of the codes
@@ -276,12 +276,14 @@ def own_share(
         both = codes @ basis, codes_pos @ basis
         for k in range(min(n, DIRECTIONS)):
             target = both[0][:, k : k + 1], both[1][:, k : k + 1]
+            shared = float((target[0][score] * target[1][score]).sum())
+            if shared <= SHARED * float(np.square(target[0][score]).sum()):
+                continue
             others = np.delete(both[0], k, 1), np.delete(both[1], k, 1)
             left, left_pos = _least_unexplained(
                 target, others, fit, score, random_state, (1e-6, 1e-3), landmarks=100
             )
-            shared = float((target[0][score] * target[1][score]).sum())
-            shares.append(float((left * left_pos).sum()) / max(shared, 1e-300))
+            shares.append(float((left * left_pos).sum()) / shared)
     return max(0.0, min(shares))
 
 

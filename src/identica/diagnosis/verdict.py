@@ -108,8 +108,8 @@ def verdict(findings: list[Finding], *, known: bool = False) -> str:
 
 def score(score: Score) -> Finding:
     seen = (
-        f"Unseen pairs score {score.bits:.2f} ± {score.error:.2f} bits above chance, shuffled ones "
-        f"{round(score.control, 2) + 0.0:.2f}."  # no minus before a zero
+        f"Unseen pairs score {round(score.bits, 2) + 0.0:.2f} ± {score.error:.2f} bits above chance, "
+        f"shuffled ones {round(score.control, 2) + 0.0:.2f}."  # no minus before a zero
     )
     least = max(NOTHING, score.control + 3 * (score.error + score.control_error))
     if score.bits > least:
@@ -117,7 +117,7 @@ def score(score: Score) -> Finding:
     if score.related:
         means = "The model cannot tell unseen pairs from strangers, although their observations are related."
         return Finding("score", "wrong", seen, means, "more steps, another space or conditional.")
-    means = "Nothing can be predicted: pairs are unrelated (shuffled?), or nothing was learnt."
+    means = "Nothing can be predicted. Pairs are unrelated (shuffled?), or nothing was learnt."
     advice = "check what is paired with what (X_pos, lag, groups); more steps or pairs."
     return Finding("score", "wrong", seen, means, advice)
 
@@ -159,8 +159,8 @@ def rows(rows: Rows, pairs: int) -> Iterator[Finding]:
 def restarts(restarts: Restarts) -> Finding:
     number, agreement = len(restarts.linear), restarts.mean_linear
     seen = f"{number} fits from different starts agree by R² = {agreement:.3f} up to a linear map."
-    if restarts.ceiling < ENOUGH:
-        seen = f"{seen[:-1]}, of {restarts.ceiling:.3f} that their noise allows."
+    if agreement < restarts.ceiling < 1:
+        seen = f"{seen[:-1]}; their noise allows {restarts.ceiling:.3f}."
     agreement /= restarts.ceiling
     if agreement >= ENOUGH:
         return Finding("restarts", "fine", seen, "The same is found each time.")
@@ -254,15 +254,13 @@ def surface(dimensions: Dimensions, space: Space, rows: Rows) -> Finding:
     if not flat and (own is None or own >= doubtful):
         return Finding("dimension", "fine", seen, "They fill their space.")
     wrong = (flat and own is None) or (own is not None and own < (repeated if flat else redundant))
-    number = max(1, round(dimension)) if flat else max(1, room - 1)
+    wrong, number = wrong and not rows.few, round(dimension) if flat else room - 1
     return Finding(
         "dimension",
-        "wrong" if wrong and not rows.few else "unsure",
+        "wrong" if wrong else "unsure",
         seen,
-        "Codes repeat each other along a bent surface."
-        if wrong
-        else "Codes may repeat each other along a bent surface.",
-        f"n_components={number}, or learn_precision=True"
+        f"Codes {'' if wrong else 'may '}repeat each other along a bent surface.",
+        f"n_components={max(1, number)}, or learn_precision=True"
         + ("." if isinstance(space, Sphere) else ', or space="sphere".'),
     )
 
@@ -364,9 +362,10 @@ def marginal(marginal: Marginal, dimensions: Dimensions, space: Space, rows: Row
     seen = f"Codes are at most {worst:.2f} from uniform (distance of distribution functions)."
     chance = CHANCE[rows.apart > 0] / math.sqrt(rows.independent)
     if worst < NOT_UNIFORM + marginal.blur + chance:
-        return Finding(
-            "marginal", "fine", seen, "They fill their space evenly, as the theory asks."
-        )
+        means = "They fill their space evenly, as the theory asks."
+        if worst >= 2 * NOT_UNIFORM:
+            means = "No more than noise and the number of independent rows may explain."
+        return Finding("marginal", "fine", seen, means)
     means = (
         "The codes are not uniform, but the theory assumes uniform factors. If yours are not, a linear map "
         "is usual all the same; but if they change more in some places"
