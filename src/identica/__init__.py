@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from identica.heads import BoxHead, EuclideanHead, SphereHead
     from identica.losses import AlignUniform, InfoNCE
     from identica.mixing import CouplingFlow, InvertibleMLP
+    from identica.potential import Potential
     from identica.process import GenerativeProcess, Pairs
     from identica.spaces import Box, Euclidean, Product, Sphere
     from identica.theory import Guarantee, guarantee
@@ -49,6 +50,7 @@ _HOME = {
         ["BoxHead", "EuclideanHead", "SphereHead"],
         "heads",
     ),
+    "Potential": "potential",
     "ContrastiveICA": "estimator",
     **dict.fromkeys(["AlignUniform", "InfoNCE"], "losses"),
     **dict.fromkeys(["Guarantee", "guarantee"], "theory"),
@@ -77,6 +79,7 @@ __all__ = [
     "MLP",
     "Normal",
     "Pairs",
+    "Potential",
     "Product",
     "Sphere",
     "SphereHead",

@@ -1,5 +1,6 @@
 import itertools
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -55,22 +56,37 @@ def similarity(family, a, b):
             return total
 
 
+def potential(codes):
+    """Two functions of a code, for the two directions."""
+    return torch.stack([codes.sin().sum(-1), 2 - codes.square().sum(-1)], -1)
+
+
 def brute_force(
-    h, h_pos, family, tau, self_negative, negatives, in_denominator, symmetric, source="anchors"
+    h,
+    h_pos,
+    family,
+    tau,
+    self_negative,
+    negatives,
+    in_denominator,
+    symmetric,
+    source="anchors",
+    b=lambda code: 0.0,
+    b_reversed=None,
 ):
     """InfoNCE by loops over plain floats."""
     if symmetric:
         args = (family, tau, self_negative, negatives, in_denominator, False, source)
-        return (brute_force(h, h_pos, *args) + brute_force(h_pos, h, *args)) / 2
+        back = brute_force(h_pos, h, *args, b_reversed or b)
+        return (brute_force(h, h_pos, *args, b) + back) / 2
     h, h_pos = np.asarray(h), np.asarray(h_pos)
     others = h if source == "anchors" else h_pos
     size, losses = len(h), []
     for i in range(size):
-        pos = similarity(family, h[i], h_pos[i]) / tau
+        pos = similarity(family, h[i], h_pos[i]) / tau + b(h_pos[i])
         offsets = list(range(0 if self_negative else 1, size))[:negatives]
-        total = sum(
-            math.exp(similarity(family, h[i], others[(i + o) % size]) / tau) for o in offsets
-        )
+        keys = [others[(i + o) % size] for o in offsets]
+        total = sum(math.exp(similarity(family, h[i], key) / tau + b(key)) for key in keys)
         losses.append(math.log(total + (math.exp(pos) if in_denominator else 0)) - pos)
     return sum(losses) / size
 
@@ -117,6 +133,51 @@ def test_the_other_positives_can_be_the_negatives(family, symmetric, denominator
     expected = brute_force(h, h_pos, *args)
     assert loss(h, h_pos).item() == pytest.approx(expected, rel=1e-12)
     assert loss(h.float(), h_pos.float()).item() == pytest.approx(expected, rel=1e-5, abs=1e-5)
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=str)
+@pytest.mark.parametrize("source", ["anchors", "positives"])
+@pytest.mark.parametrize("block", [1 << 22, 30], ids=["one block", "small blocks"])
+def test_a_potential_is_added_to_each_key(family, source, block, monkeypatch):
+    monkeypatch.setattr(_negatives, "BLOCK", block)
+    h, h_pos = codes()
+    b, b_reversed = lambda x: np.sin(x).sum(), lambda x: 2 - np.square(x).sum()
+    for self_negative, negatives, denominator, symmetric in OPTIONS:
+        if self_negative and source == "positives":
+            continue
+        loss = InfoNCE(
+            family,
+            0.6,
+            self_negative,
+            negatives,
+            positive_in_denominator=denominator,
+            negatives_from=source,
+            symmetric=symmetric,
+        )
+        args = (family, 0.6, self_negative, negatives, denominator, symmetric, source)
+        expected = brute_force(h, h_pos, *args, b, b_reversed)
+        assert loss(h, h_pos, potential).item() == pytest.approx(expected, rel=1e-12)
+        fast = loss(h.float(), h_pos.float(), potential).item()
+        assert fast == pytest.approx(expected, rel=1e-5, abs=1e-5)
+
+
+def test_a_potential_counts_for_several_positives_and_for_the_self_pair():
+    h, h_pos = codes()
+    loss = InfoNCE(Normal(0.8), positive_in_denominator=False, negatives=3)
+    several = torch.stack([h_pos, h_pos + 0.1, h_pos - 0.2], 1)
+    one_by_one = torch.stack([loss(h, several[:, k], potential) for k in range(3)]).mean()
+    assert torch.allclose(loss(h, several, potential), one_by_one)
+    plain = InfoNCE(Normal(0.8), self_negative=True)
+    weighed = InfoNCE(Normal(0.8), self_negative=True, effective_negatives=7)
+    assert torch.allclose(weighed(h, h_pos, potential), plain(h, h_pos, potential))
+
+
+def test_a_constant_potential_changes_nothing():
+    h, h_pos = codes()
+    for options in ({}, {"negatives_from": "positives", "symmetric": True}):
+        loss = InfoNCE(Laplace(0.7), **options)
+        shifted = loss(h, h_pos, lambda x: torch.full((len(x), 2), -30.0))
+        assert torch.allclose(shifted, loss(h, h_pos))
 
 
 def test_with_the_other_positives_it_is_a_cross_entropy():
@@ -184,6 +245,7 @@ def test_gradients_agree_with_finite_differences(family, options, monkeypatch):
     loss = InfoNCE(family, 0.8, **options)
     h, h_pos = (t.requires_grad_() for t in codes(5))
     assert torch.autograd.gradcheck(loss, (h, h_pos))
+    assert torch.autograd.gradcheck(partial(loss, potential=potential), (h, h_pos))
     if loss.log_tau.requires_grad:
 
         def of_tau(log_tau):
@@ -196,13 +258,14 @@ def test_gradients_agree_with_finite_differences(family, options, monkeypatch):
 
 @pytest.mark.parametrize("family", FAMILIES, ids=str)
 @pytest.mark.parametrize("source", ["anchors", "positives"])
-def test_float32_gradients_agree_with_float64(family, source):
+@pytest.mark.parametrize("biases", [None, potential], ids=["plain", "potential"])
+def test_float32_gradients_agree_with_float64(family, source, biases):
     """The fast kernel of the CPU against the plain one, temperature included."""
     results = []
     for dtype in (torch.float64, torch.float32):
         loss = InfoNCE(family, 0.7, learn_tau=True, negatives_from=source)
         h, h_pos = (t.detach().requires_grad_() for t in codes(40, dtype=torch.float64))
-        loss(h.to(dtype), h_pos.to(dtype)).backward()
+        loss(h.to(dtype), h_pos.to(dtype), biases).backward()
         results.append([h.grad, h_pos.grad, loss.log_tau.grad])
     for exact, fast in zip(*results, strict=True):
         assert torch.allclose(fast.double(), exact, rtol=1e-4, atol=1e-6)
@@ -298,6 +361,8 @@ def test_all_codes_alike_give_chance():
         (lambda: InfoNCE(Laplace(1.0))(torch.zeros(4, 2), torch.zeros(4, 3)), "h and h_pos"),
         (lambda: InfoNCE(Laplace(1.0), negatives=4)(*[torch.zeros(4, 2)] * 2), "at most 3"),
         (lambda: InfoNCE(Uniform())(*[Box(2).sample(4, generator=0)] * 2), "model"),
+        (lambda: InfoNCE(Laplace(1.0))(*[torch.zeros(4, 3)] * 2, 1.0), "potential must be"),
+        (lambda: InfoNCE(Laplace(1.0))(*[torch.zeros(4, 3)] * 2, torch.sin), "potential must give"),
         (lambda: AlignUniform(1.5), "alpha"),
         (lambda: AlignUniform(0.5, p=0), "p must"),
         (lambda: AlignUniform(0.5)(torch.zeros(1, 2), torch.zeros(1, 2)), "batch of 1"),
@@ -370,24 +435,25 @@ TWICE = [
 ]
 
 
+@pytest.mark.parametrize("biases", [None, potential], ids=["plain", "potential"])
 @pytest.mark.parametrize("options", TWICE, ids=str)
 @pytest.mark.parametrize(
     "family", [VonMisesFisher(2.0), Laplace(0.7), Normal(0.8), GeneralizedNormal(3.0)], ids=str
 )
-def test_second_derivatives_are_those_of_finite_differences(family, options):
+def test_second_derivatives_are_those_of_finite_differences(family, options, biases):
     """Of the loss in float32, along a direction, against differences of first derivatives in float64."""
     generator = torch.Generator().manual_seed(0)
     h, noise, *directions = torch.randn(4, 12, 3, generator=generator, dtype=torch.float64)
     codes = [h, h + 0.3 * noise]
     loss = InfoNCE(family, **options)
     inputs = [x.float().requires_grad_() for x in codes]
-    first = torch.autograd.grad(loss(*inputs), inputs, create_graph=True)
+    first = torch.autograd.grad(loss(*inputs, biases), inputs, create_graph=True)
     along = sum((g * d.float()).sum() for g, d in zip(first, directions, strict=True))
     ours = torch.autograd.grad(along, inputs)
 
     def gradient(step):
         moved = [(x + step * d).requires_grad_() for x, d in zip(codes, directions, strict=True)]
-        return torch.autograd.grad(loss(*moved), moved)
+        return torch.autograd.grad(loss(*moved, biases), moved)
 
     for found, up, down in zip(ours, gradient(1e-6), gradient(-1e-6), strict=True):
         expected = (up - down) / 2e-6

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from identica._tensors import floats, same_device
-from identica._validate import count, flag, members, one_of, positive
+from identica._validate import count, flag, function, members, one_of, positive
 from identica.distributed import gather
 from identica.errors import InputError
 from identica.families import Family
 from identica.losses._negatives import mean_log_sum_exp
 
 SOURCES = ("anchors", "positives")
+Potential = Callable[[Tensor], Tensor]
 
 
 class InfoNCE(nn.Module):
@@ -149,11 +151,17 @@ class InfoNCE(nn.Module):
     def extra_repr(self) -> str:
         return f"{self.conditional}, tau={self.tau:g}, self_negative={self.self_negative}"
 
-    def forward(self, h: Tensor, h_pos: Tensor) -> Tensor:
+    def forward(self, h: Tensor, h_pos: Tensor, potential: Potential | None = None) -> Tensor:
         """The loss (a scalar) of anchors h and positives h_pos, both N×n.
 
         With K positives for each anchor (h_pos of shape N×K×n) it is the mean over them; the
         positive must then stay out of the denominator, and the negatives are anchors.
+
+        Args:
+            h, h_pos: the codes.
+            potential: from codes (…×n) to two numbers each (…×2), such as `Potential`: b and b′. In
+                the formula, b(h̃) is added to s(h, h̃)/τ and b(h_j) to s(h, h_j)/τ, and b′ takes its
+                place where `symmetric` swaps the members of a pair.
         """
         floats("h", h, meta=True)
         if floats("h_pos", h_pos, meta=True).ndim not in (2, 3):
@@ -169,9 +177,14 @@ class InfoNCE(nn.Module):
         check_codes(h, h_pos if h_pos.ndim == 2 else h_pos[:, 0])
         if not self.training:
             check_finite(h, h_pos)
+        b = b_pos = back = back_pos = None
+        if potential is not None:
+            b_pos, back_pos = terms(potential, h_pos)
+            if self.symmetric or self.negatives_from == "anchors":
+                b, back = terms(potential, h)
         h, h_pos = self.scaled(h), self.scaled(h_pos)
-        loss = self._one_way(h, h_pos)
-        return (loss + self._one_way(h_pos, h)) / 2 if self.symmetric else loss
+        loss = self._one_way(h, h_pos, b, b_pos)
+        return (loss + self._one_way(h_pos, h, back_pos, back)) / 2 if self.symmetric else loss
 
     @torch.no_grad()
     def _warm(self) -> None:
@@ -180,28 +193,48 @@ class InfoNCE(nn.Module):
         self.log_tau.fill_(self.log_end - left * self.log_rise)
         calls += 1
 
-    def _one_way(self, anchors: Tensor, positives: Tensor) -> Tensor:
+    def _one_way(
+        self,
+        anchors: Tensor,
+        positives: Tensor,
+        b: Tensor | None = None,
+        b_pos: Tensor | None = None,
+    ) -> Tensor:
         inverse_tau = (-self.log_tau).exp().to(anchors.dtype)
         alike = anchors if positives.ndim == 2 else anchors[:, None]
         similarity = self.conditional.similarity(alike, positives) * inverse_tau
-        others = anchors if self.negatives_from == "anchors" else positives
-        # in training, those of all processes
-        keys, offset = gather(others) if self.training else (others, 0)
+        if b_pos is not None:
+            similarity = similarity + b_pos
+        others, biases = (anchors, b) if self.negatives_from == "anchors" else (positives, b_pos)
+        keys, offset = others, 0
+        if self.training:  # those of all processes
+            keys, offset = gather(others)
+            biases = None if biases is None else gather(biases)[0]
         first, number = window(len(keys), self.self_negative, self.negatives, self.apart)
         beside = similarity if self.positive_in_denominator else None
         log_weight = 0.0
         if self.effective_negatives is not None:
             if self.self_negative:  # of weight 1, beside the positive
                 own = self.conditional.similarity(anchors, anchors) * inverse_tau
+                own = own if b is None else own + b
                 beside = own if beside is None else torch.logaddexp(beside, own)
                 first, number = first + 1, number - 1
             weighed = self.effective_negatives - self.self_negative
             log_weight = math.log(weighed / number)
             beside = None if beside is None else beside - log_weight
-        log_sum = mean_log_sum_exp(
-            self.conditional, anchors, keys, beside, inverse_tau, first=offset + first, count=number
-        )
+        tensors = anchors, keys, beside, inverse_tau, biases
+        log_sum = mean_log_sum_exp(self.conditional, *tensors, first=offset + first, count=number)
         return log_sum + log_weight - similarity.mean()
+
+
+def terms(potential: Potential, codes: Tensor) -> tuple[Tensor, Tensor]:
+    """b and b′ of codes (…×n), each of shape (…)."""
+    function("potential", potential)
+    values = potential(codes)
+    if not isinstance(values, Tensor) or values.shape != (*codes.shape[:-1], 2):
+        raise InputError("potential must give two numbers for each code, as Potential does")
+    b, reverse = values.unbind(-1)
+    return b, reverse
 
 
 def window(
