@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from identica._tensors import floats, same_device
 from identica._validate import count, flag, function, members, one_of, positive
-from identica.distributed import gather
+from identica.distributed import gather, mean
 from identica.errors import InputError
 from identica.families import Family
 from identica.losses._negatives import mean_log_sum_exp
@@ -49,6 +49,11 @@ class InfoNCE(nn.Module):
         anneal: (start, steps): in training, the temperature moves geometrically from `start` to `tau`
             in the first `steps` calls. If positives are close together, the loss resolves their
             distances at a low temperature long before it does at `tau`; the final loss is the same.
+        pull: (gain, start, stop), for codes on a sphere whose positives are so close together that a
+            loss of this temperature hardly resolves them. In training, positives attract each other
+            with at least gain·κ̂, where κ̂ = (n − 1)/E‖h − h̃‖² is the concentration of the pairs of
+            the batch; negatives repel as before. It sets in at call `start` and is complete at call
+            `stop`: codes that have not spread by then collapse, as they do with a gain near 1.
         learn_precision: the number n of dimensions, to learn a precision λ_k for each of them:
             −Σ_k λ_k |h_k − h̃_k|^p takes the place of the isotropic distance (AnInfoNCE; Rusak et
             al., "InfoNCE: identifying the gap between theory and practice", 2024).
@@ -74,6 +79,7 @@ class InfoNCE(nn.Module):
         learn_tau: bool = False,
         learn_precision: int | None = None,
         anneal: tuple[float, int] | None = None,
+        pull: tuple[float, int, int] | None = None,
     ) -> None:
         super().__init__()
         if not isinstance(conditional, Family):
@@ -113,6 +119,8 @@ class InfoNCE(nn.Module):
             self.log_rise = float(log_tau) - math.log(positive("anneal", start))
             self.log_end, self.rise_steps = float(log_tau), count("anneal", steps)
             self.log_tau.data -= self.log_rise
+        self.pull = None if pull is None else self._check_pull(pull)
+        if anneal is not None or pull is not None:
             self.register_buffer("calls", torch.tensor(0))
         if learn_precision is not None:
             if conditional.p is None:
@@ -166,14 +174,15 @@ class InfoNCE(nn.Module):
         floats("h", h, meta=True)
         if floats("h_pos", h_pos, meta=True).ndim not in (2, 3):
             raise InputError(f"h_pos must have shape N×n or N×K×n, got {tuple(h_pos.shape)}")
-        if self.anneal is not None and self.training:
-            self._warm()
+        calls = 0
+        if self.training and (self.anneal is not None or self.pull is not None):
+            calls = self._count()
         if h_pos.ndim == 3 and (self.positive_in_denominator or self.symmetric):
             raise InputError(
                 "several positives per anchor need positive_in_denominator=False and symmetric=False"
             )
-        if h_pos.ndim == 3 and self.negatives_from == "positives":
-            raise InputError('several positives per anchor need negatives_from="anchors"')
+        if h_pos.ndim == 3 and (self.negatives_from == "positives" or self.pull is not None):
+            raise InputError('several positives per anchor need negatives_from="anchors", no pull')
         check_codes(h, h_pos if h_pos.ndim == 2 else h_pos[:, 0])
         if not self.training:
             check_finite(h, h_pos)
@@ -184,14 +193,40 @@ class InfoNCE(nn.Module):
                 b, back = terms(potential, h)
         h, h_pos = self.scaled(h), self.scaled(h_pos)
         loss = self._one_way(h, h_pos, b, b_pos)
-        return (loss + self._one_way(h_pos, h, back_pos, back)) / 2 if self.symmetric else loss
+        if self.symmetric:
+            loss = (loss + self._one_way(h_pos, h, back_pos, back)) / 2
+        if self.pull is not None and self.training:
+            loss = loss + self._pulled(h, h_pos, calls, *self.pull)
+        return loss
 
     @torch.no_grad()
-    def _warm(self) -> None:
-        calls = self.get_buffer("calls")
-        left = max(0.0, 1 - int(calls) / self.rise_steps)
-        self.log_tau.fill_(self.log_end - left * self.log_rise)
-        calls += 1
+    def _count(self) -> int:
+        """The number of this call in training, from 0; the temperature of it is set."""
+        counter = self.get_buffer("calls")
+        calls = int(counter)
+        if self.anneal is not None:
+            left = max(0.0, 1 - calls / self.rise_steps)
+            self.log_tau.fill_(self.log_end - left * self.log_rise)
+        counter += 1
+        return calls
+
+    def _check_pull(self, pull: Any) -> tuple[float, int, int]:
+        three = members("pull", pull, "(gain, start, stop)")
+        if len(three) != 3:
+            raise InputError(f"pull must be (gain, start, stop), got {len(three)} members")
+        if self.conditional.p is not None:
+            raise InputError(f"pull needs a dot product, and {self.conditional} has a distance")
+        start = count("pull", three[1], at_least=0)
+        return positive("pull", three[0]), start, count("pull", three[2], at_least=start + 1)
+
+    def _pulled(
+        self, h: Tensor, h_pos: Tensor, calls: int, gain: float, start: int, stop: int
+    ) -> Tensor:
+        """What is missing from the attraction of positives, as a term of the loss."""
+        apart = (h - h_pos).square().sum(-1).mean() / 2
+        strength = gain * min(1.0, max(0.0, (calls - start) / (stop - start)))
+        wanted = strength * (h.shape[-1] - 1) / (2 * mean(float(apart.detach())))
+        return max(0.0, wanted - self.conditional.precision / self.tau) * apart
 
     def _one_way(
         self,

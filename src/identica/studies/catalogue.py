@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from identica._validate import one_of
-from identica.studies import published
+from identica.studies import marginals, published
 from identica.studies.kitti import KittiTable
 from identica.studies.sprites import DSpritesTable, SpritesTable
 from identica.studies.study import Study
@@ -23,6 +23,7 @@ TITLES = {
     "workshop-table4": "Workshop version, table 4: sprites in natural motion, continuous factors",
     "workshop-table5": "Workshop version, table 5: real masks in motion (KITTI Masks)",
     "theorem1": "Theorem 1: the limit of many negatives",
+    "marginals": "Beyond uniform marginals: the published loss, and a potential",
 }
 
 _TABLES: list[tuple[str, type[Study[Any]], list[Any]]] = [
@@ -35,6 +36,7 @@ _TABLES: list[tuple[str, type[Study[Any]], list[Any]]] = [
     ("workshop-table4", SpritesTable, published.WORKSHOP_TABLE4),
     ("workshop-table5", KittiTable, published.WORKSHOP_TABLE5),
     ("theorem1", Theorem1, ROWS),
+    ("marginals", marginals.Marginals, marginals.ROWS),
 ]
 STUDIES: dict[str, Study[Any]] = {
     name: kind(name, TITLES[name], rows) for name, kind, rows in _TABLES

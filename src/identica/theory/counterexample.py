@@ -1,0 +1,232 @@
+"""Counterexamples: maps with the loss of the truth, or a lower one, that do not recover the factors."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from identica._random import as_generator
+from identica._validate import count, instance, positive
+from identica._validate import seed as check_seed
+from identica.encoders import MLP, ContrastiveModel
+from identica.heads import BoxHead, EuclideanHead
+from identica.losses import InfoNCE
+from identica.metrics import linear_r2, mcc
+from identica.potential import Potential
+from identica.process import GenerativeProcess
+from identica.spaces import Box, Sphere
+from identica.theory.promise import guarantee
+from identica.theory.theorems import exponent
+from identica.training import Training
+from identica.training.optimizers import make_optimizer
+
+LOW_R2, LOW_MCC = 0.97, 0.9
+BATCH, HELD_OUT = 512, 8  # pairs, and batches of them that are never trained on
+SETTLE = 200  # steps in which scale, temperature and potential of the truth are found
+
+
+@dataclass(frozen=True)
+class Counterexample:
+    """A map whose loss is not above that of the truth, and which does not recover the factors.
+
+    Attributes:
+        h: from factors (N×n) to codes.
+        loss: of h, on held-out pairs.
+        loss_of_truth: of the factors themselves, at their best scale, on the same pairs; None if they are
+            not among the codes of the model.
+        r2, mcc: how well h recovers the factors.
+        how: how it was found.
+    """
+
+    h: Callable[[Tensor], Tensor]
+    loss: float
+    loss_of_truth: float | None
+    r2: float
+    mcc: float
+    how: str
+
+    def __str__(self) -> str:
+        truth = (
+            "no code of the model" if self.loss_of_truth is None else f"{self.loss_of_truth:.4f}"
+        )
+        return f"{self.how}: loss {self.loss:.4f} (truth: {truth}), R² {self.r2:.3f}, MCC {self.mcc:.3f}"
+
+
+def counterexample(
+    process: GenerativeProcess,
+    model: ContrastiveModel,
+    *,
+    tau: float | None = 1.0,
+    steps: int = 600,
+    seed: int = 0,
+) -> Counterexample | None:
+    """A map h whose loss is not above that of the truth and whose R² (or MCC, where each factor by itself
+    could be hoped for) is low; None if none was found, which proves nothing.
+
+    A rotation of unbounded codes leaves a loss of squared distances as it is. Other maps are found by
+    training: from the factors themselves, after their scale, the temperature and the potential have
+    settled, so that any change lowers the loss. The mixing and the encoder do not matter: maps are
+    functions of the factors.
+
+    Args:
+        process, model, tau: as of `guarantee`.
+        steps: of the search.
+        seed: determines pairs and initial weights.
+
+    >>> from identica import Box, Euclidean, InvertibleMLP, Laplace, Normal, Uniform
+    >>> g = InvertibleMLP(4, seed=0, draws=10)
+    >>> process = GenerativeProcess(Box(4), Uniform(), Laplace(0.2), g)
+    >>> found = counterexample(process, ContrastiveModel(Euclidean(4), Normal(1.0), MLP(4, 4)))
+    >>> found.how, found.mcc < 0.9, abs(found.loss - found.loss_of_truth) < 1e-4
+    ('a rotation', True, True)
+    """
+    promised = guarantee(process, model, tau=tau).up_to
+    instance("model", model, ContrastiveModel, "a ContrastiveModel")
+    count("steps", steps)
+    torch_seed = check_seed("seed", seed)
+    axes = promised in (None, "permutation") and _axes_matter(process)
+    search = _Search(process, model, tau, torch_seed)
+    if search.from_truth:
+        search.settle(SETTLE)
+    truth = search.losses() if search.from_truth else None
+    z = process.latents(4096, generator=torch_seed + 2)
+
+    def judge(h: Callable[[Tensor], Tensor], losses: Tensor, how: str) -> Counterexample | None:
+        with torch.no_grad():
+            codes = h(z)
+        r2, by_itself = linear_r2(z, codes), mcc(z, codes)
+        above = truth is not None and bool((losses - truth).mean() > 1e-5)
+        if above or not (r2 < LOW_R2 or (axes and by_itself < LOW_MCC)):
+            return None
+        of_truth = None if truth is None else float(truth.mean())
+        return Counterexample(h, float(losses.mean()), of_truth, r2, by_itself, how)
+
+    if search.rotates and axes:
+        found = judge(search.rotated(), search.losses(search.rotated()), "a rotation")
+        if found is not None:
+            return found
+    search.train(steps)
+    how = "trained from the truth" if search.from_truth else "trained"
+    return judge(search.h, search.losses(), how)
+
+
+def _axes_matter(process: GenerativeProcess) -> bool:
+    """Whether walls or the conditional single out axes, so that each factor by itself can be hoped for."""
+    walls = isinstance(process.space, Box)
+    return walls or (not isinstance(process.space, Sphere) and exponent(process.conditional) != 2)
+
+
+class _Map(nn.Module):
+    """h(z): the truth at a learnt scale, plus a network that starts at 0."""
+
+    def __init__(self, process: GenerativeProcess, model: ContrastiveModel, truth: bool, seed: int):
+        super().__init__()
+        n_in, n_out = process.space.dim, model.space.dim
+        self.network = MLP(n_in, n_out, (64, 64), seed=seed)
+        self.head = copy.deepcopy(model.head)
+        self.log_scale = nn.Parameter(torch.tensor(0.0))
+        self.truth, self.space = truth, process.space
+        if truth:
+            last = self.network.layers[-1]
+            assert isinstance(last, nn.Linear)
+            nn.init.zeros_(last.weight)
+            nn.init.zeros_(last.bias)
+
+    def forward(self, z: Tensor) -> Tensor:
+        return self.head(self.start(z) + self.network(z))
+
+    def start(self, z: Tensor) -> Tensor:
+        """What the head makes the truth of."""
+        if not self.truth:
+            return torch.zeros(())
+        if isinstance(self.head, BoxHead):
+            assert isinstance(self.space, Box)
+            low, high = self.space.bounds(torch.float32)
+            return torch.logit((z - low) / (high - low), eps=1e-5)
+        return z * self.log_scale.exp()
+
+
+class _Search:
+    """Maps for a process and a model, and their losses."""
+
+    def __init__(
+        self, process: GenerativeProcess, model: ContrastiveModel, tau: float | None, seed: int
+    ) -> None:
+        self.process, self.seed = process, seed
+        space, codes = process.space, model.space
+        self.unbounded = isinstance(model.head, EuclideanHead)
+        same = self.unbounded or type(space) is type(codes)
+        self.from_truth = space.dim == codes.dim and same
+        self.rotates = self.from_truth and self.unbounded and exponent(model.conditional) == 2
+        self.h = _Map(process, model, self.from_truth, seed)
+        start = 1.0 if tau is None else positive("tau", tau)
+        self.loss = InfoNCE(model.conditional, start, learn_tau=tau is None)
+        self.potential = None if model.potential is None else Potential(codes.dim, seed=seed)
+        self.generator = as_generator(seed)
+
+    def settle(self, steps: int) -> None:
+        """Find scale, size of the codes, temperature and potential of the truth."""
+        own = [p for name, p in self.h.named_parameters() if not name.startswith("network.")]
+        steps *= 1 if self.potential is None else 3
+        self._minimise([*own, *self._others()], steps, lr=1e-2)
+
+    def train(self, steps: int) -> None:
+        """Let go of the truth."""
+        self._minimise([*self.h.parameters(), *self._others()], steps, lr=3e-3)
+
+    def _others(self) -> list[nn.Parameter]:
+        potential = [] if self.potential is None else list(self.potential.parameters())
+        return [*self.loss.parameters(), *potential]
+
+    def _minimise(self, parameters: list[nn.Parameter], steps: int, *, lr: float) -> None:
+        wanted = [p for p in parameters if p.requires_grad]
+        training = Training(steps=steps, batch=BATCH, lr=lr, warmup=20)
+        optimizer = make_optimizer(nn.ParameterList(wanted), training)
+        for step in range(steps):
+            for group in optimizer.param_groups:
+                group["lr"] = group["peak"] * training.lr_factor(step)
+            z, z_pos = self._pairs(self.generator)
+            optimizer.zero_grad()
+            self.loss(self.h(z), self.h(z_pos), self.potential).backward()
+            optimizer.step()
+
+    def _pairs(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        z = self.process.latents(BATCH, generator=generator)
+        return z, self.process.positives(z, generator=generator)
+
+    @torch.no_grad()
+    def losses(self, h: Callable[[Tensor], Tensor] | None = None) -> Tensor:
+        """The loss of a map, by default the current one, on each of the held-out batches."""
+        h, generator = h or self.h, as_generator(self.seed + 1)
+        found = []
+        for _ in range(HELD_OUT):
+            z, z_pos = self._pairs(generator)
+            found.append(self.loss(h(z), h(z_pos), self._turned(h)))
+        return torch.stack(found)
+
+    def rotated(self) -> _Rotated:
+        """The current map with its codes turned, by the same rotation each time."""
+        n = self.process.space.dim
+        random = torch.randn(n, n, generator=as_generator(self.seed + 3), dtype=torch.float64)
+        return _Rotated(copy.deepcopy(self.h), torch.linalg.qr(random)[0].float())
+
+    def _turned(self, h: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor] | None:
+        """The potential; that of turned codes is turned with them."""
+        if self.potential is None or not isinstance(h, _Rotated):
+            return self.potential
+        potential, back = self.potential, h.rotation.T
+        return lambda codes: potential(codes @ back)
+
+
+@dataclass(frozen=True)
+class _Rotated:
+    h: nn.Module
+    rotation: Tensor
+
+    def __call__(self, z: Tensor) -> Tensor:
+        codes: Tensor = self.h(z) @ self.rotation
+        return codes
