@@ -194,7 +194,9 @@ def bases(folder: Path) -> Iterator[Base]:
             "tick": None,
         },
     )
-    yield Base("guarantee", ii.guarantee, {"process": process(), "model": model(), "tau": 1.0})
+    asked = {"process": process(), "model": model(), "tau": 1.0}
+    yield Base("guarantee", ii.guarantee, {**asked, "learn_precision": False, "precisions": None})
+    yield Base("counterexample", ii.counterexample, {**asked, "steps": 1, "seed": 0})
     parameters = {
         "n_components": 2,
         "space": "box",

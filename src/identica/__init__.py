@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from identica.potential import Potential
     from identica.process import GenerativeProcess, Pairs
     from identica.spaces import Box, Euclidean, Product, Sphere
-    from identica.theory import Guarantee, guarantee
+    from identica.theory import Guarantee, counterexample, guarantee
     from identica.training import Contrastive, Supervised, Training, train
 
 __version__ = "0.1.0"
@@ -53,7 +53,7 @@ _HOME = {
     "Potential": "potential",
     "ContrastiveICA": "estimator",
     **dict.fromkeys(["AlignUniform", "InfoNCE"], "losses"),
-    **dict.fromkeys(["Guarantee", "guarantee"], "theory"),
+    **dict.fromkeys(["Guarantee", "counterexample", "guarantee"], "theory"),
     **dict.fromkeys(["Contrastive", "Supervised", "Training", "train"], "training"),
 }
 
@@ -87,6 +87,7 @@ __all__ = [
     "Training",
     "Uniform",
     "VonMisesFisher",
+    "counterexample",
     "guarantee",
     "train",
 ]

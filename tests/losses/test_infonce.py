@@ -424,6 +424,59 @@ def test_an_annealed_alpha_ends_where_it_should_and_resumes():
             AlignUniform(0.99, anneal=bad)
 
 
+# --- positives that are close together --------------------------------------------------------------
+
+
+def on_sphere(seed=0, spread=0.05):
+    generator = torch.Generator().manual_seed(seed)
+    h, noise = torch.randn(2, 12, 4, generator=generator, dtype=torch.float64)
+    return [torch.nn.functional.normalize(x, dim=1) for x in (h, h + spread * noise)]
+
+
+def test_a_pull_sets_in_slowly_and_is_that_of_the_concentration():
+    """Its gradient is that of gain·(n − 1)/2·log E‖h − h̃‖², less the pull that the loss has itself."""
+    h, h_pos = (x.requires_grad_() for x in on_sphere())
+    loss, plain = InfoNCE(VonMisesFisher(10.0), pull=(0.5, 2, 6)), InfoNCE(VonMisesFisher(10.0))
+    for call in range(8):
+        apart = (h - h_pos).square().sum(1).mean()
+        part = 0.5 * min(1.0, max(0.0, (call - 2) / 4))
+        missing = part * 3 / 2 * apart.log() - 10 / 2 * apart
+        expected = torch.autograd.grad(plain(h, h_pos) + (missing if part else 0.0), (h, h_pos))
+        found = torch.autograd.grad(loss(h, h_pos), (h, h_pos))
+        assert part == 0 or part * 3 / apart.item() > 10  # there is something missing
+        for x, y in zip(found, expected, strict=True):
+            assert torch.allclose(x, y)
+    assert torch.equal(loss.eval()(h, h_pos), plain(h, h_pos))  # scoring is as ever
+
+
+def test_a_pull_never_repels_and_resumes():
+    h, h_pos = on_sphere(spread=1.0)  # far apart: the loss pulls enough by itself
+    loss, plain = InfoNCE(VonMisesFisher(10.0), pull=(0.5, 0, 1)), InfoNCE(VonMisesFisher(10.0))
+    for _ in range(3):
+        assert torch.equal(loss(h, h_pos), plain(h, h_pos))
+    h, h_pos = on_sphere()
+    half = InfoNCE(VonMisesFisher(10.0), pull=(0.5, 1, 5))
+    for _ in range(3):
+        half(h, h_pos)
+    resumed = InfoNCE(VonMisesFisher(10.0), pull=(0.5, 1, 5))
+    resumed.load_state_dict(half.state_dict())
+    assert torch.equal(resumed(h, h_pos), half(h, h_pos))
+
+
+@pytest.mark.parametrize("bad", [(0.5, 3), (0.5, 3, 3), (0.0, 1, 2), (0.5, -1, 2), "half"])
+def test_a_bad_pull_is_named(bad):
+    with pytest.raises(InputError, match="pull"):
+        InfoNCE(VonMisesFisher(1.0), pull=bad)
+
+
+def test_a_pull_needs_a_dot_product_and_one_positive():
+    with pytest.raises(InputError, match="pull needs a dot product"):
+        InfoNCE(Normal(1.0), pull=(0.5, 1, 2))
+    loss = InfoNCE(VonMisesFisher(1.0), pull=(0.5, 1, 2), positive_in_denominator=False)
+    with pytest.raises(InputError, match="no pull"):
+        loss(torch.ones(4, 3), torch.ones(4, 2, 3))
+
+
 # --- second derivatives -----------------------------------------------------------------------------
 
 TWICE = [

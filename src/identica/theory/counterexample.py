@@ -68,9 +68,9 @@ def counterexample(
     could be hoped for) is low; None if none was found, which proves nothing.
 
     A rotation of unbounded codes leaves a loss of squared distances as it is. Other maps are found by
-    training: from the factors themselves, after their scale, the temperature and the potential have
-    settled, so that any change lowers the loss. The mixing and the encoder do not matter: maps are
-    functions of the factors.
+    training: linear ones from a random rotation, and others from the factors themselves, after their
+    scale, the temperature and the potential have settled, so that any change lowers the loss. The mixing
+    and the encoder do not matter: maps are functions of the factors.
 
     Args:
         process, model, tau: as of `guarantee`.
@@ -105,8 +105,13 @@ def counterexample(
         of_truth = None if truth is None else float(truth.mean())
         return Counterexample(h, float(losses.mean()), of_truth, r2, by_itself, how)
 
-    if search.rotates and axes:
-        found = judge(search.rotated(), search.losses(search.rotated()), "a rotation")
+    if axes and search.from_truth and search.unbounded:
+        turned = search.turned()
+        how = "a rotation"
+        if not search.invariant:
+            turned.settle(SETTLE, linear=True)
+            how = "a linear map"
+        found = judge(turned.h, turned.losses(), how)
         if found is not None:
             return found
     search.train(steps)
@@ -129,6 +134,7 @@ class _Map(nn.Module):
         self.network = MLP(n_in, n_out, (64, 64), seed=seed)
         self.head = copy.deepcopy(model.head)
         self.log_scale = nn.Parameter(torch.tensor(0.0))
+        self.linear = nn.Parameter(torch.eye(n_in))
         self.truth, self.space = truth, process.space
         if truth:
             last = self.network.layers[-1]
@@ -147,7 +153,7 @@ class _Map(nn.Module):
             assert isinstance(self.space, Box)
             low, high = self.space.bounds(torch.float32)
             return torch.logit((z - low) / (high - low), eps=1e-5)
-        return z * self.log_scale.exp()
+        return z @ self.linear * self.log_scale.exp()
 
 
 class _Search:
@@ -161,16 +167,17 @@ class _Search:
         self.unbounded = isinstance(model.head, EuclideanHead)
         same = self.unbounded or type(space) is type(codes)
         self.from_truth = space.dim == codes.dim and same
-        self.rotates = self.from_truth and self.unbounded and exponent(model.conditional) == 2
+        self.invariant = exponent(model.conditional) == 2  # under rotations
         self.h = _Map(process, model, self.from_truth, seed)
         start = 1.0 if tau is None else positive("tau", tau)
         self.loss = InfoNCE(model.conditional, start, learn_tau=tau is None)
         self.potential = None if model.potential is None else Potential(codes.dim, seed=seed)
         self.generator = as_generator(seed)
 
-    def settle(self, steps: int) -> None:
-        """Find scale, size of the codes, temperature and potential of the truth."""
-        own = [p for name, p in self.h.named_parameters() if not name.startswith("network.")]
+    def settle(self, steps: int, *, linear: bool = False) -> None:
+        """Find scale, size of the codes, temperature and potential of the truth, or of a linear map."""
+        fixed = ("network.",) if linear else ("network.", "linear")
+        own = [p for name, p in self.h.named_parameters() if not name.startswith(fixed)]
         steps *= 1 if self.potential is None else 3
         self._minimise([*own, *self._others()], steps, lr=1e-2)
 
@@ -199,34 +206,22 @@ class _Search:
         return z, self.process.positives(z, generator=generator)
 
     @torch.no_grad()
-    def losses(self, h: Callable[[Tensor], Tensor] | None = None) -> Tensor:
-        """The loss of a map, by default the current one, on each of the held-out batches."""
-        h, generator = h or self.h, as_generator(self.seed + 1)
-        found = []
+    def losses(self) -> Tensor:
+        """The loss of the current map on each of the held-out batches."""
+        generator, found = as_generator(self.seed + 1), []
         for _ in range(HELD_OUT):
             z, z_pos = self._pairs(generator)
-            found.append(self.loss(h(z), h(z_pos), self._turned(h)))
+            found.append(self.loss(self.h(z), self.h(z_pos), self.potential))
         return torch.stack(found)
 
-    def rotated(self) -> _Rotated:
-        """The current map with its codes turned, by the same rotation each time."""
-        n = self.process.space.dim
+    def turned(self) -> _Search:
+        """The same search at a random rotation of the truth, with the potential turned along."""
+        other, n = copy.deepcopy(self), self.process.space.dim
         random = torch.randn(n, n, generator=as_generator(self.seed + 3), dtype=torch.float64)
-        return _Rotated(copy.deepcopy(self.h), torch.linalg.qr(random)[0].float())
-
-    def _turned(self, h: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor] | None:
-        """The potential; that of turned codes is turned with them."""
-        if self.potential is None or not isinstance(h, _Rotated):
-            return self.potential
-        potential, back = self.potential, h.rotation.T
-        return lambda codes: potential(codes @ back)
-
-
-@dataclass(frozen=True)
-class _Rotated:
-    h: nn.Module
-    rotation: Tensor
-
-    def __call__(self, z: Tensor) -> Tensor:
-        codes: Tensor = self.h(z) @ self.rotation
-        return codes
+        rotation = torch.linalg.qr(random)[0].float()
+        other.h.linear.data = rotation
+        if other.potential is not None:
+            first = other.potential.network.layers[0]
+            assert isinstance(first, nn.Linear)
+            first.weight.data = first.weight.data @ rotation
+        return other

@@ -94,6 +94,7 @@ def distance_from_uniform(h: Any, space: Space, *, random_state: int = 0) -> flo
     which is 0 for a uniform pushforward (up to sampling error, about 1/N) and at most 1
     (Székely & Rizzo, "Energy statistics", 2013).
 
+    >>> from identica import Box
     >>> distance_from_uniform(Box(2).sample(1000, generator=0), Box(2)) < 0.01
     True
     """
