@@ -1,6 +1,6 @@
 """What the theory guarantees, and where it does not: theorems, measures and counterexamples."""
 
-from identica.theory.counterexample import Counterexample, counterexample
+from identica.theory.counterexamples import Counterexample, counterexample
 from identica.theory.measures import distance_from_uniform, isometry, vmf_cross_entropy
 from identica.theory.promise import Change, Guarantee, guarantee
 
