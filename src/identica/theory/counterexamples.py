@@ -10,10 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from identica._random import as_generator
-from identica._validate import count, instance, positive
+from identica._validate import count, positive
 from identica._validate import seed as check_seed
 from identica.encoders import MLP, ContrastiveModel
-from identica.heads import BoxHead, EuclideanHead
+from identica.heads import BoxHead, EuclideanHead, SphereHead
 from identica.losses import InfoNCE
 from identica.metrics import linear_r2, mcc
 from identica.potential import Potential
@@ -64,13 +64,15 @@ def counterexample(
     steps: int = 600,
     seed: int = 0,
 ) -> Counterexample | None:
-    """A map h whose loss is not above that of the truth and whose R² (or MCC, where each factor by itself
-    could be hoped for) is low; None if none was found, which proves nothing.
+    """A map h whose loss is not above that of the truth and whose R² or MCC is low; None if none was
+    found, which proves nothing.
 
-    A rotation of unbounded codes leaves a loss of squared distances as it is. Other maps are found by
-    training: linear ones from a random rotation, and others from the factors themselves, after their
-    scale, the temperature and the potential have settled, so that any change lowers the loss. The mixing
-    and the encoder do not matter: maps are functions of the factors.
+    Where a map of the factors is promised up to an affine one or a rotation, only a low R² counts.
+
+    A rotation of the codes leaves a loss of squared distances as it is, without walls. Other maps are
+    found by training: linear ones from a random rotation, and others from the factors themselves, after
+    their scale, the temperature and the potential have settled, so that any change lowers the loss. The
+    mixing and the encoder do not matter: maps are functions of the factors.
 
     Args:
         process, model, tau: as of `guarantee`.
@@ -84,16 +86,16 @@ def counterexample(
     >>> found.how, found.mcc < 0.9, abs(found.loss - found.loss_of_truth) < 1e-4
     ('a rotation', True, True)
     """
-    promised = guarantee(process, model, tau=tau).up_to
-    instance("model", model, ContrastiveModel, "a ContrastiveModel")
+    axes = guarantee(process, model, tau=tau).up_to in (None, "permutation")
     count("steps", steps)
-    torch_seed = check_seed("seed", seed)
-    axes = promised in (None, "permutation") and _axes_matter(process)
-    search = _Search(process, model, tau, torch_seed)
+    check_seed("seed", seed)
+    if not isinstance(model.head, EuclideanHead | SphereHead | BoxHead):
+        return None  # what the truth looks like in other codes is not known
+    search = _Search(process, model, tau, seed)
     if search.from_truth:
         search.settle(SETTLE)
     truth = search.losses() if search.from_truth else None
-    z = process.latents(4096, generator=torch_seed + 2)
+    z = process.latents(4096, generator=seed + 2)
 
     def judge(h: Callable[[Tensor], Tensor], losses: Tensor, how: str) -> Counterexample | None:
         with torch.no_grad():
@@ -105,22 +107,28 @@ def counterexample(
         of_truth = None if truth is None else float(truth.mean())
         return Counterexample(h, float(losses.mean()), of_truth, r2, by_itself, how)
 
-    if axes and search.from_truth and search.unbounded:
-        turned = search.turned()
-        how = "a rotation"
-        if not search.invariant:
-            turned.settle(SETTLE, linear=True)
-            how = "a linear map"
-        found = judge(turned.h, turned.losses(), how)
-        if found is not None:
-            return found
-    search.train(steps)
-    how = "trained from the truth" if search.from_truth else "trained"
-    return judge(search.h, search.losses(), how)
+    def turn() -> Counterexample | None:
+        if not (axes and search.turns):
+            return None
+        turned = truth_found.turned()
+        if search.invariant:
+            return judge(turned.h, turned.losses(), "a rotation")
+        turned.settle(SETTLE, linear=True)
+        return judge(turned.h, turned.losses(), "a linear map")
+
+    def bend() -> Counterexample | None:
+        search.train(steps)
+        how = "trained from the truth" if search.from_truth else "trained"
+        return judge(search.h, search.losses(), how)
+
+    truth_found = copy.deepcopy(search)
+    # that a rotation is no use is news only where walls or the conditional single out axes
+    first, second = (turn, bend) if _axes_matter(process) else (bend, turn)
+    return first() or second()
 
 
 def _axes_matter(process: GenerativeProcess) -> bool:
-    """Whether walls or the conditional single out axes, so that each factor by itself can be hoped for."""
+    """Whether walls or the conditional single out axes, so that each factor by itself may be hoped for."""
     walls = isinstance(process.space, Box)
     return walls or (not isinstance(process.space, Sphere) and exponent(process.conditional) != 2)
 
@@ -150,10 +158,16 @@ class _Map(nn.Module):
         if not self.truth:
             return torch.zeros(())
         if isinstance(self.head, BoxHead):
-            assert isinstance(self.space, Box)
-            low, high = self.space.bounds(torch.float32)
-            return torch.logit((z - low) / (high - low), eps=1e-5)
+            return torch.logit(self.share(z), eps=1e-5)
         return z @ self.linear * self.log_scale.exp()
+
+    def share(self, z: Tensor) -> Tensor:
+        """Where the factors stand within the sides of a box that holds them, from 0 to 1."""
+        if isinstance(self.space, Sphere):
+            return 0.5 + 0.45 * z / self.space.radius
+        assert isinstance(self.space, Box)
+        low, high = self.space.bounds(torch.float32)
+        return (z - low) / (high - low)
 
 
 class _Search:
@@ -164,9 +178,10 @@ class _Search:
     ) -> None:
         self.process, self.seed = process, seed
         space, codes = process.space, model.space
-        self.unbounded = isinstance(model.head, EuclideanHead)
-        same = self.unbounded or type(space) is type(codes)
-        self.from_truth = space.dim == codes.dim and same
+        unbounded, walls = isinstance(model.head, EuclideanHead), isinstance(model.head, BoxHead)
+        holds = isinstance(space, Box | Sphere) if walls else type(space) is type(codes)
+        self.from_truth = space.dim == codes.dim and (unbounded or holds)
+        self.turns = self.from_truth and not walls
         self.invariant = exponent(model.conditional) == 2  # under rotations
         self.h = _Map(process, model, self.from_truth, seed)
         start = 1.0 if tau is None else positive("tau", tau)
