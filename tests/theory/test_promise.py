@@ -237,6 +237,23 @@ def test_learnt_precisions_give_blocks_of_equal_ones(mixing):
     assert not one
     assert one.changes[0].what == ("learn a precision for each code",)
     assert one.changes[0].up_to == "permutation"
+    # a potential takes the place of the uniform marginal; unbounded codes are stretched instead
+    uneven = (SPHERE, Normal(1.0), VonMisesFisher(10.0))
+    for codes, learn, up_to in (
+        (SPHERE, True, "permutation"),
+        (SPHERE, False, None),
+        (UNBOUNDED, False, "affine"),
+    ):
+        found = with_potential(
+            mixing,
+            *uneven,
+            codes,
+            SQUARE,
+            LEARNT if codes is SPHERE else None,
+            learn_precision=learn,
+            precisions=different,
+        )
+        assert found.up_to == up_to
     with pytest.raises(InputError, match="precisions must be 10 numbers"):
         guarantee(process, model, precisions=[1.0])
 

@@ -103,7 +103,7 @@ def paper(truth: Believed, model: Assumed) -> tuple[list[str], Promise | None]:
     violations = [
         *_space(truth.space, model),
         *_uniform(truth),
-        *_even(truth, model),
+        *_even(truth),
         *_conditional(truth, model),
     ]
     if violations:
@@ -139,7 +139,7 @@ def _uniform(truth: Believed) -> Iterable[str]:
         yield f"the marginal is {truth.marginal}, not uniform"
 
 
-def _even(truth: Believed, model: Assumed) -> Iterable[str]:
+def _even(truth: Believed) -> Iterable[str]:
     if truth.uneven:
         yield "factors change by different amounts, but the model has one precision for all"
 
@@ -220,11 +220,14 @@ def precisions(truth: Believed, model: Assumed) -> tuple[list[str], Promise | No
         violations.append(f"learnt precisions are covered on a sphere, not on {truth.space}")
     if violations:
         return violations, None
-    if not truth.uneven:
-        return [], Promise("orthogonal", BLOCKS)
-    assert truth.precisions is not None
-    alone = len(set(truth.precisions)) == len(truth.precisions)
-    return [], Promise("permutation" if alone else "blocks", BLOCKS)
+    return [], Promise(_blocks(truth), BLOCKS)
+
+
+def _blocks(truth: Believed) -> str:
+    """What a rotation that leaves the precisions as they are can do."""
+    if truth.precisions is None or not truth.uneven:
+        return "orthogonal"
+    return "permutation" if len(set(truth.precisions)) == len(truth.precisions) else "blocks"
 
 
 # --- any marginal -----------------------------------------------------------------------------------
@@ -260,9 +263,9 @@ def any_marginal(truth: Believed, model: Assumed) -> tuple[list[str], Promise | 
         return [], Promise("permutation", AXES)
     if isinstance(truth.conditional, Joint) or isinstance(model.conditional, Joint):
         return [], Promise("affine", RIGID)  # parts have scales of their own
-    if truth.uneven or model.precisions:
-        return [], Promise("affine", RIGID)
-    return [], Promise("orthogonal", RIGID)
+    if not _unbounded(model) and isinstance(truth.space, Sphere):
+        return [], Promise(_blocks(truth), RIGID)
+    return [], Promise("affine" if truth.uneven or model.precisions else "orthogonal", RIGID)
 
 
 def _parts(space: Space, family: Family) -> list[tuple[Space, Family]]:
@@ -286,6 +289,8 @@ def _room(truth: Believed, model: Assumed) -> Iterable[str]:
     if _unbounded(model):
         return
     space, codes = truth.space, model.space
+    if not model.precisions:
+        yield from _even(truth)
     if type(space) is not type(codes):
         yield f"the factors live in {space}, but the codes live in {codes}"
     elif isinstance(truth.conditional, VonMisesFisher):
