@@ -35,7 +35,7 @@ bench: install
 
 # hours; finished runs are found again, so it can be stopped and started at will
 studies: install
-	for study in theorem1 icml-table1 icml-table2 workshop-table1; do \
+	for study in theorem1 icml-table1 icml-table2 workshop-table1 marginals; do \
 	  $(BIN)/identica reproduce $$study --out results/$$study || exit $$?; done
 	$(BIN)/identica reproduce workshop-table5 --rows 3-8,10-15 --seeds 0-9 --out results/workshop-table5  # needs KITTI Masks
 	$(BIN)/identica reproduce workshop-table5 --out results/workshop-table5

@@ -1,6 +1,6 @@
 """`python -m benchmarks [PART …]`: measure, write results/bench.json and, as tables, results/bench.md.
 
-Parts: losses, growth, samplers, steps, scores and row1; all by default (a quarter of an hour).
+Parts: losses, growth, potential, samplers, steps, scores and row1; all by default (a quarter of an hour).
 A part that is measured again replaces its old figures; the others stay.
 """
 
@@ -68,6 +68,17 @@ PARTS = {
             "ms": lambda r: f"{1e3 * r['fused']:.1f}",
             "ns per pair": lambda r: f"{1e9 * r['fused'] / r['batch'] ** 2:.2f}",
             "MB": lambda r: f"{r['fused_bytes'] / 1e6:.1f}",
+        },
+    ),
+    "potential": Part(
+        "InfoNCE and its gradient with a potential, against the same without, in turn",
+        losses.with_potential,
+        {
+            "similarity": lambda r: "dot product" if r["p"] is None else f"L{r['p']}",
+            "batch": lambda r: f"{r['batch']:,}",
+            "without, ms": lambda r: f"{1e3 * r['plain']:.2f}",
+            "its terms given, ratio": lambda r: f"{r['given'] / r['plain']:.2f}",
+            "learnt (64-64 network), ratio": lambda r: f"{r['learnt'] / r['plain']:.2f}",
         },
     ),
     "samplers": Part(

@@ -69,3 +69,32 @@ def growth(batches: tuple[int, ...] = (1024, 2048, 4096, 8192, 32768)) -> list[d
         seconds, extra = fresh("fused", 1, batch, 20 if batch < 8192 else 3)
         records.append({"batch": batch, "fused": seconds, "fused_bytes": extra})
     return records
+
+
+def with_potential(
+    batches: tuple[int, ...] = (1024, 6144), repeat: int = 30
+) -> list[dict[str, Any]]:
+    """A record for each similarity and batch: seconds of InfoNCE and its gradient without a potential,
+    with the terms of one given, and with those of `Potential` computed and learnt, in turn."""
+    import torch
+
+    from identica import GeneralizedNormal, InfoNCE, Potential, VonMisesFisher
+
+    network = Potential(10)
+    records = []
+    for batch, p in [(batch, p) for batch in batches for p in POWERS]:
+        family = VonMisesFisher(1.0) if p is None else GeneralizedNormal(p)
+        loss = InfoNCE(family, negatives_from="positives")
+        source = torch.Generator().manual_seed(0)
+        h, h_pos = (torch.rand(batch, 10, generator=source).requires_grad_() for _ in range(2))
+        terms = torch.randn(batch, 2, generator=source).requires_grad_()
+        ways = {"plain": None, "given": lambda codes, terms=terms: terms, "learnt": network}
+        best = dict.fromkeys(ways, float("inf"))
+        for turn in range(repeat + 2):
+            for name, potential in ways.items():
+                start = time.perf_counter()
+                loss(h, h_pos, potential).backward()
+                if turn >= 2:  # compiled, and threads started
+                    best[name] = min(best[name], time.perf_counter() - start)
+        records.append({"p": p, "batch": batch, **best})
+    return records

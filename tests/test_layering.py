@@ -15,7 +15,7 @@ ROOMS = [
     ["errors", "_validate", "_io", "_random", "_tensors", "_powers", "checkpoints"],
     ["spaces", "families", "_samplers", "_bessel", "_serialize", "mixing", "process"],
     ["distributed"],
-    ["encoders", "heads", "resnet", "augment", "losses", "baselines"],
+    ["encoders", "heads", "potential", "resnet", "augment", "losses", "baselines"],
     ["runs", "training", "recipes"],
     ["metrics", "theory"],
     ["datasets"],

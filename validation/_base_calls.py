@@ -143,20 +143,24 @@ def bases(folder: Path) -> Iterator[Base]:
     yield Base("BoxHead", ii.BoxHead, {"space": ii.Box(3), "learnable": True, "start": 1.0})
     yield Base("EuclideanHead()", ii.EuclideanHead(), {"codes": code})
     parts = {"space": ii.Box(3), "conditional": ii.Laplace(1.0), "encoder": ii.MLP(3, 3)}
-    yield Base("ContrastiveModel", ii.ContrastiveModel, {**parts, "head": None})
+    yield Base("ContrastiveModel", ii.ContrastiveModel, {**parts, "head": None, "potential": None})
     yield Base("ContrastiveModel()", model(), {"x": code})
+    yield Base("Potential", ii.Potential, {"n": 3, "hidden": (4,), "seed": 0})
+    yield Base("Potential()", ii.Potential(3), {"codes": code})
     infonce = {
         "conditional": ii.Laplace(1.0),
         "tau": 1.0,
         "self_negative": False,
         "negatives": 2,
         "effective_negatives": 4,
+        "negatives_from": "anchors",
         "apart": 1,
         "learn_precision": 3,
         "anneal": (0.5, 10),
     }
     yield Base("InfoNCE", ii.InfoNCE, infonce)
-    yield Base("InfoNCE()", ii.InfoNCE(ii.Laplace(1.0)), {"h": code, "h_pos": code})
+    pair = {"h": code, "h_pos": code}
+    yield Base("InfoNCE()", ii.InfoNCE(ii.Laplace(1.0)), {**pair, "potential": None})
     uniform = {"alpha": 0.5, "p": 1.0, "self_negative": False, "anneal": (0.1, 5)}
     yield Base("AlignUniform", ii.AlignUniform, uniform)
     yield Base("AlignUniform()", ii.AlignUniform(), {"h": code, "h_pos": code})
@@ -190,7 +194,9 @@ def bases(folder: Path) -> Iterator[Base]:
             "tick": None,
         },
     )
-    yield Base("guarantee", ii.guarantee, {"process": process(), "model": model(), "tau": 1.0})
+    asked = {"process": process(), "model": model(), "tau": 1.0}
+    yield Base("guarantee", ii.guarantee, {**asked, "learn_precision": False, "precisions": None})
+    yield Base("counterexample", ii.counterexample, {**asked, "steps": 1, "seed": 0})
     parameters = {
         "n_components": 2,
         "space": "box",

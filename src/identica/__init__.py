@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from identica.heads import BoxHead, EuclideanHead, SphereHead
     from identica.losses import AlignUniform, InfoNCE
     from identica.mixing import CouplingFlow, InvertibleMLP
+    from identica.potential import Potential
     from identica.process import GenerativeProcess, Pairs
     from identica.spaces import Box, Euclidean, Product, Sphere
-    from identica.theory import Guarantee, guarantee
+    from identica.theory import Guarantee, counterexample, guarantee
     from identica.training import Contrastive, Supervised, Training, train
 
 __version__ = "0.1.0"
@@ -36,9 +37,10 @@ _HOME = {
     **dict.fromkeys(["GenerativeProcess", "Pairs"], "process"),
     **dict.fromkeys(["MLP", "ContrastiveModel", "ConvEncoder"], "encoders"),
     **dict.fromkeys(["BoxHead", "EuclideanHead", "SphereHead"], "heads"),
+    "Potential": "potential",
     "ContrastiveICA": "estimator",
     **dict.fromkeys(["AlignUniform", "InfoNCE"], "losses"),
-    **dict.fromkeys(["Guarantee", "guarantee"], "theory"),
+    **dict.fromkeys(["Guarantee", "counterexample", "guarantee"], "theory"),
     **dict.fromkeys(["Contrastive", "Supervised", "Training", "train"], "training"),
 }
 
@@ -64,6 +66,7 @@ __all__ = [
     "MLP",
     "Normal",
     "Pairs",
+    "Potential",
     "Product",
     "Sphere",
     "SphereHead",
@@ -71,6 +74,7 @@ __all__ = [
     "Training",
     "Uniform",
     "VonMisesFisher",
+    "counterexample",
     "guarantee",
     "train",
 ]

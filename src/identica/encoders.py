@@ -135,6 +135,8 @@ class ContrastiveModel(nn.Module):
         conditional: the assumed p(z̃ | z), whose similarity the loss uses.
         encoder: any module from N×m (or images) to N×n.
         head: by default `make_head(space)`, of fixed radius or bounds.
+        potential: a module from codes (N×n) to additive terms of the loss (N×2), such as `Potential`,
+            by which the marginal need not be uniform.
 
     >>> from identica import Box, Laplace
     >>> model = ContrastiveModel(Box(3), Laplace(1.0), MLP(5, 3))
@@ -143,7 +145,13 @@ class ContrastiveModel(nn.Module):
     """
 
     def __init__(
-        self, space: Space, conditional: Family, encoder: nn.Module, *, head: Head | None = None
+        self,
+        space: Space,
+        conditional: Family,
+        encoder: nn.Module,
+        *,
+        head: Head | None = None,
+        potential: nn.Module | None = None,
     ) -> None:
         super().__init__()
         instance("conditional", conditional, Family, "a family such as Laplace(1)")
@@ -153,6 +161,8 @@ class ContrastiveModel(nn.Module):
         self.space, self.conditional = space, conditional
         self.encoder = encoder
         self.head = make_head(space) if head is None else head
+        instance("potential", potential, (nn.Module, NoneType), "a module such as Potential(3)")
+        self.potential = potential
 
     def forward(self, x: Tensor) -> Tensor:
         """Codes N×n of observations."""

@@ -7,6 +7,7 @@ shows what they give.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -22,6 +23,7 @@ from identica.training import Training
 PRESETS = ("fast", "paper")
 SOFT = 0.5  # part of the training in which a soft sphere closes in
 WARM = 0.7  # part of the training in which the temperature rises, where it does
+PULLING = 0.25, 0.6  # parts of the training at which a pull sets in, and is complete
 WIDE = 2.0  # concentration up to which a third or more of the candidates in a pool are accepted
 
 
@@ -38,6 +40,10 @@ class Recipe:
         negatives_from: what the negatives are, the other "anchors" of a batch or the other "positives".
         negatives: negatives per anchor; all if None.
         effective_negatives: the number that the negatives are weighed as; their own if None.
+        negatives_from: "anchors", as published, or the other "positives" of the batch.
+        potential: whether a learnt term of the loss absorbs the marginal (`Potential`).
+        pull: gain of the attraction of positives that are close together on a sphere (`InfoNCE`); it sets
+            in after a quarter of the steps, when codes have spread, and is complete after three fifths.
         positives: more than one share a pool of observations (`GenerativeProcess.pool`).
         tau, learn_tau: temperature, and whether it is learnt.
         tau_start: temperature at the start, from where it moves to `tau` in the first 70 % of the steps.
@@ -58,6 +64,9 @@ class Recipe:
     negatives_from: str = "anchors"
     negatives: int | None = None
     effective_negatives: int | None = None
+    negatives_from: str = "anchors"
+    potential: bool = False
+    pull: float | None = None
     positives: int = 1
     tau: float = 1.0
     learn_tau: bool = False
@@ -99,6 +108,7 @@ class Recipe:
         anneal = None
         if self.tau_start is not None:
             anneal = self.tau_start, round(warm * self.training.steps)
+        start, stop = (round(part * self.training.steps) for part in PULLING)
         return InfoNCE(
             conditional,
             self.tau,
@@ -107,11 +117,13 @@ class Recipe:
             negatives_from=self.negatives_from,
             effective_negatives=self.effective_negatives,
             positive_in_denominator=self.positives == 1,
+            negatives_from=self.negatives_from,
             symmetric=self.symmetric,
             apart=apart,
             learn_tau=self.learn_tau,
             learn_precision=learn_precision,
             anneal=anneal,
+            pull=None if self.pull is None else (self.pull, start, max(stop, start + 1)),
         )
 
 
@@ -224,6 +236,33 @@ def for_process(marginal: Family, conditional: Family, space: Space, model: Fami
         options |= {"effective_negatives": 6144 if bounded else None}
         return Recipe(Training(steps=settled), **options)
     return Recipe(Training(steps=6000), **options)  # linear maps are found soon, the axes late
+
+
+def any_marginal(conditional: Family, space: Space) -> Recipe:
+    """The recipe with a potential, for a model of the true form and a marginal that need not be uniform.
+
+    The other positives of the batch are the negatives, in both directions: less is left to the potential
+    than with anchors, whose law differs from that of the positives.
+
+    Args:
+        conditional: of the process.
+        space: that the model assumes.
+    """
+    options: dict[str, Any] = {
+        "self_negative": False,
+        "negatives_from": "positives",
+        "symmetric": True,
+        "potential": True,
+    }
+    if not isinstance(space, Sphere):
+        return Recipe(Training(steps=2000 if conditional.p == 1 else 1000), **options)
+    if isinstance(conditional, VonMisesFisher):
+        # the learnt radius takes on the concentration of the process
+        return Recipe(Training(steps=1000), radius=math.sqrt(5), **options)
+    # Positives are some 17 nats closer than what a batch can tell apart. Negatives have to stay as broad as
+    # their distances, so only the attraction of positives is brought to their concentration, or half of it:
+    # with .78 of it codes collapsed.
+    return Recipe(Training(steps=2500), tau=0.1, pull=0.5, **options)
 
 
 # --- observations of an unknown process ------------------------------------------------------------

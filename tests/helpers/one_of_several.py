@@ -23,6 +23,7 @@ from identica import (
     InvertibleMLP,
     Laplace,
     Normal,
+    Potential,
     Sphere,
     Training,
     Uniform,
@@ -46,13 +47,22 @@ LOSSES = {
         Normal(1.0),
         {"negatives_from": "positives", "symmetric": True},
     ),
+    "laplace, potential": (Euclidean(3), Laplace(1.0), {"symmetric": True, "negatives": 9}),
+    "normal, other positives, potential": (
+        Euclidean(3),
+        Normal(1.0),
+        {"negatives_from": "positives", "symmetric": True},
+    ),
     "align and uniform": (Euclidean(3), Normal(1.0), None),
 }
 
 
 def make(name):
     space, family, options = LOSSES[name]
-    model = ContrastiveModel(space, family, MLP(3, 3, (16,), seed=1))
+    potential = Potential(3, (8,), seed=2) if "potential" in name else None
+    if potential is not None:
+        torch.nn.init.ones_(potential.network.layers[-1].weight)
+    model = ContrastiveModel(space, family, MLP(3, 3, (16,), seed=1), potential=potential)
     loss = AlignUniform() if options is None else InfoNCE(family, **options)
     return Contrastive(model, loss)
 

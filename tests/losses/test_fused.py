@@ -20,7 +20,12 @@ ONE = torch.tensor(1.0)
 
 
 def plain(
-    queries: Tensor, keys: Tensor, positives: Tensor | None, scale: Tensor, **how: Any
+    queries: Tensor,
+    keys: Tensor,
+    positives: Tensor | None,
+    scale: Tensor,
+    biases: Tensor | None = None,
+    **how: Any,
 ) -> Tensor:
     """The formula as it stands, with every pair in memory."""
     p, first, count = how["p"], how["first"], how["count"]
@@ -30,6 +35,7 @@ def plain(
         d = (queries[:, None] - keys).abs()
         apart = torch.where(d > 0, d, 1) ** p  # keeps the infinite slope at 0 out of the gradient
         similarity = -scale * torch.where(d > 0, apart, 0).sum(-1)
+    similarity = similarity if biases is None else similarity + biases
     index = torch.arange(len(keys)) - torch.arange(len(queries))[:, None] - first
     similarity = similarity.masked_fill(index % len(keys) >= count, -torch.inf)
     if positives is not None:
@@ -88,6 +94,8 @@ def test_equals_the_formula_in_float64(
     how = {"p": p, "first": first, "count": count}
     check(queries, keys, normal(a, seed=2), scale, **how)
     check(queries, keys, None, scale, **how)
+    check(queries, keys, normal(a, seed=2), scale, 3 * normal(k, seed=3), **how)
+    check(queries, keys, None, scale, 3 * normal(k, seed=3), **how)
     if a == k:
         check(queries, queries, normal(a, seed=2), scale, **how)
 
@@ -100,6 +108,30 @@ def test_any_scale_and_distance(p: float | None, scale: float, spread: float, fi
     codes = spread * normal(50, 10)
     check(codes, codes, None, torch.tensor(scale), p=p, first=first, count=50 - first)
     check(codes, codes.clone(), normal(50), torch.tensor(scale), p=p, first=first, count=20)
+
+
+@pytest.mark.parametrize("p", POWERS)
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("spread", [1.0, 10.0])
+@pytest.mark.parametrize("shift", [0.0, -1000.0])
+def test_any_bias(p: float | None, scale: float, spread: float, shift: float) -> None:
+    """Biases that dominate or hardly count, that cancel the similarities, and that have much in common."""
+    codes, scales = normal(50, 10) / scale ** (1 / (p or 2)), torch.tensor(scale)
+    biases = spread * normal(50, seed=1) + shift
+    how = {"p": p, "first": 1, "count": 49}
+    check(codes, codes.clone(), None, scales, biases, **how)
+    check(codes, codes, normal(50) + shift, scales, biases, **how)
+    near = (codes.norm(dim=1) ** (p or 2)) * scale + shift
+    check(codes, codes.clone(), normal(50) + shift, scales, near, **how)
+
+
+@pytest.mark.parametrize("p", [None, 1, 2])
+def test_without_a_bias_the_bits_are_those_of_zeros(p: float | None) -> None:
+    queries, keys, positives = normal(40, 5), normal(60, 5, seed=1), normal(40, seed=2)
+    inputs, how = (queries, keys, positives, ONE), {"p": p, "first": 3, "count": 50}
+    without = value_and_gradients(mean_log_sum_exp, torch.float32, inputs, how)
+    zeros = value_and_gradients(mean_log_sum_exp, torch.float32, (*inputs, torch.zeros(60)), how)
+    assert all(torch.equal(x, y) for x, y in zip(without, zeros[:-1], strict=True))
 
 
 @pytest.mark.parametrize("p", POWERS)
@@ -144,7 +176,8 @@ def test_threads_share_the_work_and_the_bits_repeat(p: float | None) -> None:
     codes = normal(403, 10)
     how = {"p": p, "first": 1, "count": 402}
     check(codes, codes, None, ONE, **how)
-    inputs = (codes, normal(403, 10, seed=1), normal(403), ONE)
+    inputs = (codes, normal(403, 10, seed=1), normal(403), ONE, normal(403, seed=2))
+    check(*inputs, **how)
     once = value_and_gradients(mean_log_sum_exp, torch.float32, inputs, how)
     for _ in range(3):
         again = value_and_gradients(mean_log_sum_exp, torch.float32, inputs, how)
@@ -203,12 +236,12 @@ def test_layout_of_the_inputs_does_not_matter() -> None:
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-@pytest.mark.parametrize("where", [0, 1, 2])
+@pytest.mark.parametrize("where", [0, 1, 2, 4])
 def test_what_is_not_finite_gives_nan(bad: float, where: int) -> None:
-    inputs = [normal(8, 2), normal(8, 2), normal(8)]
+    inputs = [normal(8, 2), normal(8, 2), normal(8), ONE.clone(), normal(8)]
     inputs[where].view(-1)[3] = bad
     inputs = [x.requires_grad_() for x in inputs]
-    value = mean_log_sum_exp(*inputs, ONE, p=1, first=0, count=8)
+    value = mean_log_sum_exp(*inputs, p=1, first=0, count=8)
     value.backward()
     assert value.isnan()
     assert all(x.grad is not None and x.grad.isnan().all() for x in inputs)
@@ -222,6 +255,8 @@ def test_what_is_not_finite_gives_nan(bad: float, where: int) -> None:
         ({"keys": normal(8, 3)}, "keys"),
         ({"keys": normal(0, 2)}, "keys"),
         ({"positives": normal(7)}, "positives"),
+        ({"biases": normal(7)}, "biases"),
+        ({"biases": normal(8).double()}, "biases"),
         ({"scale": torch.tensor(0.0)}, "scale"),
         ({"scale": torch.tensor(torch.nan)}, "scale"),
         ({"p": -1.0}, "p"),

@@ -1,17 +1,17 @@
-import itertools
 import math
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
 
+from helpers.brute_force import FAMILIES, OPTIONS, brute_force, codes, potential, similarity
 from identica import (
     AlignUniform,
     Box,
     GeneralizedNormal,
     InfoNCE,
     InputError,
-    Joint,
     Laplace,
     Normal,
     Sphere,
@@ -19,63 +19,6 @@ from identica import (
     VonMisesFisher,
 )
 from identica.losses import _negatives
-
-FAMILIES = [
-    VonMisesFisher(2.0),
-    Normal(0.8),
-    Laplace(0.7),
-    GeneralizedNormal(3.0, 0.9),
-    GeneralizedNormal(0.6),
-    Joint((VonMisesFisher(1.5), 2), (Laplace(1.0), 1)),
-]
-
-
-def codes(n=7, d=3, dtype=torch.float64):
-    generator = torch.Generator().manual_seed(3)
-    h = torch.randn(n, d, generator=generator, dtype=dtype)
-    return h, h + 0.3 * torch.randn(n, d, generator=generator, dtype=dtype)
-
-
-def similarity(family, a, b):
-    """The similarity from its definition, coordinate by coordinate."""
-    match family:
-        case VonMisesFisher(kappa):
-            return kappa * float(np.dot(a, b))
-        case Normal(std):
-            return -sum((x - y) ** 2 for x, y in zip(a, b, strict=True)) / (2 * std**2)
-        case Laplace(scale):
-            return -sum(abs(x - y) for x, y in zip(a, b, strict=True)) / scale
-        case GeneralizedNormal(shape, scale):
-            return -sum(abs((x - y) / scale) ** shape for x, y in zip(a, b, strict=True))
-        case Joint(parts):
-            total, start = 0.0, 0
-            for part, n in parts:
-                total += similarity(part, a[start : start + n], b[start : start + n])
-                start += n
-            return total
-
-
-def brute_force(
-    h, h_pos, family, tau, self_negative, negatives, in_denominator, symmetric, source="anchors"
-):
-    """InfoNCE by loops over plain floats."""
-    if symmetric:
-        args = (family, tau, self_negative, negatives, in_denominator, False, source)
-        return (brute_force(h, h_pos, *args) + brute_force(h_pos, h, *args)) / 2
-    h, h_pos = np.asarray(h), np.asarray(h_pos)
-    others = h if source == "anchors" else h_pos
-    size, losses = len(h), []
-    for i in range(size):
-        pos = similarity(family, h[i], h_pos[i]) / tau
-        offsets = list(range(0 if self_negative else 1, size))[:negatives]
-        total = sum(
-            math.exp(similarity(family, h[i], others[(i + o) % size]) / tau) for o in offsets
-        )
-        losses.append(math.log(total + (math.exp(pos) if in_denominator else 0)) - pos)
-    return sum(losses) / size
-
-
-OPTIONS = list(itertools.product([True, False], [None, 1, 4], [True, False], [True, False]))
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=str)
@@ -97,45 +40,6 @@ def test_every_form_agrees_with_brute_force(family, block, monkeypatch):
         )
         assert loss(h, h_pos).item() == pytest.approx(expected, rel=1e-12)
         assert loss(h.float(), h_pos.float()).item() == pytest.approx(expected, rel=1e-5, abs=1e-5)
-
-
-@pytest.mark.parametrize("family", FAMILIES, ids=str)
-@pytest.mark.parametrize("symmetric", [True, False])
-@pytest.mark.parametrize("denominator", [True, False])
-@pytest.mark.parametrize("negatives", [None, 4])
-def test_the_other_positives_can_be_the_negatives(family, symmetric, denominator, negatives):
-    h, h_pos = codes()
-    loss = InfoNCE(
-        family,
-        0.6,
-        negatives=negatives,
-        positive_in_denominator=denominator,
-        negatives_from="positives",
-        symmetric=symmetric,
-    )
-    args = (family, 0.6, False, negatives, denominator, symmetric, "positives")
-    expected = brute_force(h, h_pos, *args)
-    assert loss(h, h_pos).item() == pytest.approx(expected, rel=1e-12)
-    assert loss(h.float(), h_pos.float()).item() == pytest.approx(expected, rel=1e-5, abs=1e-5)
-
-
-def test_with_the_other_positives_it_is_a_cross_entropy():
-    """Of the whole batch as classes: the true class of each anchor is its own positive."""
-    h, h_pos = codes()
-    logits = Normal(0.8).pairwise(h, h_pos)
-    expected = torch.nn.functional.cross_entropy(logits, torch.arange(len(h)))
-    assert torch.allclose(InfoNCE(Normal(0.8), negatives_from="positives")(h, h_pos), expected)
-
-
-def test_the_other_positives_exclude_some_options():
-    with pytest.raises(InputError, match="negatives_from must be one of anchors, positives"):
-        InfoNCE(Laplace(1.0), negatives_from="positive")
-    with pytest.raises(InputError, match="self_negative must be False"):
-        InfoNCE(Laplace(1.0), self_negative=True, negatives_from="positives")
-    several = torch.zeros(7, 4, 3, dtype=torch.float64)
-    loss = InfoNCE(Laplace(1.0), positive_in_denominator=False, negatives_from="positives")
-    with pytest.raises(InputError, match='need negatives_from="anchors"'):
-        loss(codes()[0], several)
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=str)
@@ -184,6 +88,7 @@ def test_gradients_agree_with_finite_differences(family, options, monkeypatch):
     loss = InfoNCE(family, 0.8, **options)
     h, h_pos = (t.requires_grad_() for t in codes(5))
     assert torch.autograd.gradcheck(loss, (h, h_pos))
+    assert torch.autograd.gradcheck(partial(loss, potential=potential), (h, h_pos))
     if loss.log_tau.requires_grad:
 
         def of_tau(log_tau):
@@ -196,13 +101,14 @@ def test_gradients_agree_with_finite_differences(family, options, monkeypatch):
 
 @pytest.mark.parametrize("family", FAMILIES, ids=str)
 @pytest.mark.parametrize("source", ["anchors", "positives"])
-def test_float32_gradients_agree_with_float64(family, source):
+@pytest.mark.parametrize("biases", [None, potential], ids=["plain", "potential"])
+def test_float32_gradients_agree_with_float64(family, source, biases):
     """The fast kernel of the CPU against the plain one, temperature included."""
     results = []
     for dtype in (torch.float64, torch.float32):
         loss = InfoNCE(family, 0.7, learn_tau=True, negatives_from=source)
         h, h_pos = (t.detach().requires_grad_() for t in codes(40, dtype=torch.float64))
-        loss(h.to(dtype), h_pos.to(dtype)).backward()
+        loss(h.to(dtype), h_pos.to(dtype), biases).backward()
         results.append([h.grad, h_pos.grad, loss.log_tau.grad])
     for exact, fast in zip(*results, strict=True):
         assert torch.allclose(fast.double(), exact, rtol=1e-4, atol=1e-6)
@@ -298,6 +204,8 @@ def test_all_codes_alike_give_chance():
         (lambda: InfoNCE(Laplace(1.0))(torch.zeros(4, 2), torch.zeros(4, 3)), "h and h_pos"),
         (lambda: InfoNCE(Laplace(1.0), negatives=4)(*[torch.zeros(4, 2)] * 2), "at most 3"),
         (lambda: InfoNCE(Uniform())(*[Box(2).sample(4, generator=0)] * 2), "model"),
+        (lambda: InfoNCE(Laplace(1.0))(*[torch.zeros(4, 3)] * 2, 1.0), "potential must be"),
+        (lambda: InfoNCE(Laplace(1.0))(*[torch.zeros(4, 3)] * 2, torch.sin), "potential must give"),
         (lambda: AlignUniform(1.5), "alpha"),
         (lambda: AlignUniform(0.5, p=0), "p must"),
         (lambda: AlignUniform(0.5)(torch.zeros(1, 2), torch.zeros(1, 2)), "batch of 1"),
@@ -370,24 +278,25 @@ TWICE = [
 ]
 
 
+@pytest.mark.parametrize("biases", [None, potential], ids=["plain", "potential"])
 @pytest.mark.parametrize("options", TWICE, ids=str)
 @pytest.mark.parametrize(
     "family", [VonMisesFisher(2.0), Laplace(0.7), Normal(0.8), GeneralizedNormal(3.0)], ids=str
 )
-def test_second_derivatives_are_those_of_finite_differences(family, options):
+def test_second_derivatives_are_those_of_finite_differences(family, options, biases):
     """Of the loss in float32, along a direction, against differences of first derivatives in float64."""
     generator = torch.Generator().manual_seed(0)
     h, noise, *directions = torch.randn(4, 12, 3, generator=generator, dtype=torch.float64)
     codes = [h, h + 0.3 * noise]
     loss = InfoNCE(family, **options)
     inputs = [x.float().requires_grad_() for x in codes]
-    first = torch.autograd.grad(loss(*inputs), inputs, create_graph=True)
+    first = torch.autograd.grad(loss(*inputs, biases), inputs, create_graph=True)
     along = sum((g * d.float()).sum() for g, d in zip(first, directions, strict=True))
     ours = torch.autograd.grad(along, inputs)
 
     def gradient(step):
         moved = [(x + step * d).requires_grad_() for x, d in zip(codes, directions, strict=True)]
-        return torch.autograd.grad(loss(*moved), moved)
+        return torch.autograd.grad(loss(*moved, biases), moved)
 
     for found, up, down in zip(ours, gradient(1e-6), gradient(-1e-6), strict=True):
         expected = (up - down) / 2e-6

@@ -1,7 +1,16 @@
 import pytest
 import torch
 
-from identica import MLP, ContrastiveModel, InfoNCE, Sphere, VonMisesFisher
+from identica import (
+    MLP,
+    AlignUniform,
+    ContrastiveModel,
+    InfoNCE,
+    InputError,
+    Potential,
+    Sphere,
+    VonMisesFisher,
+)
 from identica.estimator.pairs import Batch
 from identica.process import Pairs, Pool, Walk
 from identica.training import Contrastive
@@ -41,3 +50,27 @@ def test_a_walk_is_trained_on_as_the_pairs_it_holds(x, model):
     objective = Contrastive(model, InfoNCE(model.conditional, symmetric=True, apart=2))
     pairs = Pairs(x[:-1], x[1:], x[:-1], x[1:])
     torch.testing.assert_close(objective(Walk(x, x)), objective(pairs))
+
+
+def test_a_potential_is_learnt_with_the_model(x):
+    """Its terms enter the loss, its weights have gradients, and they are saved with the model."""
+    potential = Potential(3, (8,))
+    torch.nn.init.ones_(potential.network.layers[-1].weight)
+    model = ContrastiveModel(
+        Sphere(3), VonMisesFisher(5.0), MLP(4, 3, hidden=(8,)), potential=potential
+    )
+    loss = InfoNCE(model.conditional, symmetric=True, negatives_from="positives")
+    objective, h, h_pos = Contrastive(model, loss), model(x), model(x + 1)
+    value = objective(Pairs(x, x + 1, x, x + 1))
+    torch.testing.assert_close(value, loss(h, h_pos, potential))
+    assert not torch.allclose(value, loss(h, h_pos))
+    value.backward()
+    # no gradient for the constants in b and b′: they change nothing
+    assert all(p.grad.abs().max() > 0 for p in list(potential.parameters())[:-1])
+    assert "model.potential.network.layers.0.weight" in objective.state_dict()
+
+
+def test_a_potential_needs_a_loss_that_takes_it():
+    model = ContrastiveModel(Sphere(3), VonMisesFisher(5.0), MLP(4, 3), potential=Potential(3))
+    with pytest.raises(InputError, match="loss must be InfoNCE for a model with a potential"):
+        Contrastive(model, AlignUniform())

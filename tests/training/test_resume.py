@@ -23,6 +23,7 @@ from identica import (
     InfoNCE,
     InvertibleMLP,
     Laplace,
+    Potential,
     Sphere,
     Training,
     Uniform,
@@ -92,6 +93,31 @@ def test_soap_resumes_to_the_same_bits_at_the_default_width(tmp_path, seed):
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path, stops)
     resumed = run(tmp_path)
+    assert all(torch.equal(whole[name], resumed[name]) for name in whole)
+
+
+def test_a_potential_and_a_pull_resume_to_the_same_bits(tmp_path):
+    def run(out, tick=None):
+        process, _, _ = setup()
+        model = ContrastiveModel(
+            Sphere(3), VonMisesFisher(2.0), MLP(3, 3, (8,)), potential=Potential(3, (8,))
+        )
+        options = {"symmetric": True, "negatives_from": "positives", "pull": (0.5, 2, 7)}
+        objective = Contrastive(model, InfoNCE(model.conditional, **options))
+        settings = Training(steps=8, batch=32, checkpoint_every=4)
+        train(objective, process.sample, settings, out=out, tick=tick)
+        return objective.state_dict()
+
+    def stops(step, steps):
+        if step == 5:
+            raise KeyboardInterrupt
+
+    whole = run(None)
+    assert whole["model.potential.network.layers.1.weight"].abs().max() > 0
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, stops)
+    resumed = run(tmp_path)
+    assert whole.keys() == resumed.keys()
     assert all(torch.equal(whole[name], resumed[name]) for name in whole)
 
 

@@ -33,19 +33,20 @@ def mean_log_sum_exp(
     keys: Tensor,
     positives: Tensor | None,
     scale: Tensor,
+    biases: Tensor | None = None,
     *,
     p: float | None,
     first: int,
     count: int,
-    slow: Callable[[Tensor, Tensor, Tensor | None, Tensor], Tensor] | None = None,
+    slow: Callable[..., Tensor] | None = None,
 ) -> Tensor:
     """Mean over the queries of the log-sum-exp of their similarities with a window of keys:
 
-        mean_i log( [e^{positive_i}] + Σ_{j ∈ W(i)} e^{s_ij} ),
+        mean_i log( [e^{positive_i}] + Σ_{j ∈ W(i)} e^{s_ij + [bias_j]} ),
         W(i) = {i + first + o mod K : 0 ≤ o < count}
 
     with s_ij = scale·⟨q_i, k_j⟩ if p is None and −scale·Σ_d |q_id − k_jd|^p otherwise (whose slope
-    counts as 0 where q_id = k_jd). Differentiable in all four tensors, in one pass only once: a graph of
+    counts as 0 where q_id = k_jd). Differentiable in all tensors, in one pass only once: a graph of
     the gradients (`create_graph=True`) is made by `slow`, the same function in torch. The same bits come out
     each time with the same number of threads, which is torch's. Where an input is not finite, the
     result is NaN.
@@ -55,18 +56,19 @@ def mean_log_sum_exp(
         keys: K×n; may be the queries themselves.
         positives: (A,), or None to leave that term out.
         scale: 0-dimensional, above 0.
+        biases: (K,), or None for zeros.
         p: exponent above 0, or None for the dot product.
         first: offset of the window from the query's own index.
         count: number of keys in a window, at most K.
-        slow: the same as a function of queries, keys, positives and scale; without it, a graph of the
-            gradients is refused.
+        slow: the same as a function of the five tensors; without it, a graph of the gradients is
+            refused.
 
     >>> codes = torch.tensor([[0.0], [1.0], [3.0]])
     >>> mean_log_sum_exp(codes, codes, None, torch.tensor(1.0), p=1, first=1, count=1)
     tensor(-2.)
     """
-    _check(queries, keys, positives, scale, p, first, count)
-    tensors = (queries, keys, positives, scale)
+    _check(queries, keys, positives, scale, biases, p, first, count)
+    tensors = (queries, keys, positives, scale, biases)
     if torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in tensors):
         return _MeanLogSumExp.apply(*tensors, p, first, count, slow)  # type: ignore[no-untyped-call]
     value, *_ = _evaluate(*tensors, p, first, count, gradient=False)
@@ -78,15 +80,15 @@ class _MeanLogSumExp(torch.autograd.Function):
     def forward(ctx: Any, *arguments: Any) -> Tensor:
         *inputs, ctx.slow = arguments
         value, *gradients = _evaluate(*inputs, gradient=True)
-        ctx.save_for_backward(*inputs[:4], *gradients)
+        ctx.save_for_backward(*inputs[:5], *gradients)
         return value
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
-        inputs, gradients = ctx.saved_tensors[:4], ctx.saved_tensors[4:]
+        inputs, gradients = ctx.saved_tensors[:5], ctx.saved_tensors[5:]
         if torch.is_grad_enabled():  # gradients are to be differentiated in turn
-            gradients = _differentiable(ctx.slow, inputs, ctx.needs_input_grad[:4])
-        wanted = zip(gradients, ctx.needs_input_grad[:4], strict=True)
+            gradients = _differentiable(ctx.slow, inputs, ctx.needs_input_grad[:5])
+        wanted = zip(gradients, ctx.needs_input_grad[:5], strict=True)
         return *(g * upstream if needed else None for g, needed in wanted), None, None, None, None
 
 
@@ -105,11 +107,13 @@ def _check(
     keys: Tensor,
     positives: Tensor | None,
     scale: Tensor,
+    biases: Tensor | None,
     p: float | None,
     first: int,
     count: int,
 ) -> None:
-    for name, x, ndim in (("queries", queries, 2), ("keys", keys, 2), ("positives", positives, 1)):
+    matrices = (("queries", queries, 2), ("keys", keys, 2))
+    for name, x, ndim in (*matrices, ("positives", positives, 1), ("biases", biases, 1)):
         if x is None:
             continue
         if x.dtype != torch.float32 or x.device.type != "cpu":
@@ -125,6 +129,8 @@ def _check(
         raise InputError(
             f"positives must have one value per query, got {len(positives)} for {len(queries)}"
         )
+    if biases is not None and len(biases) != len(keys):
+        raise InputError(f"biases must have one value per key, got {len(biases)} for {len(keys)}")
     positive("scale", scale.item())
     if p is not None:
         positive("p", p)
@@ -138,13 +144,14 @@ def _evaluate(
     keys: Tensor,
     positives: Tensor | None,
     scale: Tensor,
+    biases: Tensor | None,
     p: float | None,
     first: int,
     count: int,
     *,
     gradient: bool,
 ) -> tuple[Any, ...]:
-    """The value and its gradients in queries, keys, positives and scale (zeros unless asked for)."""
+    """The value and its gradients in all tensors (zeros unless asked for)."""
     (a, n), size, factor = queries.shape, len(keys), scale.item()
     rows, width = -(-a // ROWS) * ROWS, n + n % 2  # zeros fill up the last rows and an odd column
     q = np.zeros((rows, width), np.float32)
@@ -154,14 +161,21 @@ def _evaluate(
     plus = np.full(a, -np.inf, np.float32)
     if positives is not None:
         plus[:] = positives.detach().numpy()
-    if not (np.isfinite(q).all() and np.isfinite(k).all() and (plus < np.inf).all()):
-        inputs = (queries, keys, positives, scale)
+    bias = np.zeros(size) if biases is None else biases.detach().double().numpy()
+    finite = all(np.isfinite(x).all() for x in (q, k, bias))
+    if not (finite and (plus < np.inf).all()):
+        inputs = (queries, keys, positives, scale, biases)
         nan = (None if x is None else torch.full_like(x, torch.nan) for x in inputs)
         return queries.new_tensor(torch.nan), *nan
     # What the terms of a dot product may reach before they cancel; distances have one sign.
     reach = np.zeros(a, np.float32)
     if p is None:
         reach[:] = (queries.detach().norm(dim=1) * keys.detach().norm(dim=1).max()).numpy()
+    # biases may cancel too, but not what they have in common, which comes back in the end
+    middle = np.float32((bias.max() + bias.min()) / 2)
+    bias = (bias - middle) / factor
+    plus -= middle
+    reach += np.float32(abs(bias).max())
 
     # More parts than threads, so that a slow thread holds up little. Each part has its own sum for
     # the keys, so that who did what leaves no trace in the result.
@@ -171,6 +185,7 @@ def _evaluate(
     edges = [rows // ROWS * t // parts * ROWS for t in range(parts + 1)]
     dq, dplus = np.zeros_like(q), np.zeros_like(plus)
     dk = np.zeros((parts, *k.shape) if gradient else (parts, 0, 0), np.float32)
+    db = np.zeros((parts, 0 if biases is None or not gradient else size), np.float32)
     sums = np.zeros((parts, 2))
     sweep = kernel(DOT if p is None else int(p) if p in (1, 2, 3) else OTHER)
     power, window, ticket = float(p or 0), (first % size, count), itertools.count()
@@ -178,9 +193,8 @@ def _evaluate(
     def work() -> None:
         while (t := next(ticket)) < parts:
             part = (edges[t], edges[t + 1])
-            sums[t] = sweep(
-                q, k, plus, reach, factor, power, window, part, gradient, dq, dk[t], dplus
-            )
+            where = dq, dk[t], db[t], dplus
+            sums[t] = sweep(q, k, bias, plus, reach, factor, power, window, part, gradient, *where)
 
     helpers = [_pool().submit(work) for _ in range(threads - 1)]
     work()
@@ -188,13 +202,17 @@ def _evaluate(
         if not helper.cancel():  # nothing is left for one that has not begun
             helper.result()
     value, derivative = sums.sum(axis=0) / a
+    total = db.sum(axis=0, dtype=np.float64) / a
+    if len(total):
+        derivative -= bias @ total  # they do not grow with the scale
     slope = factor / a * (1 if p is None else -p)
     return (
-        torch.tensor(value, dtype=queries.dtype),
+        torch.tensor(value + middle, dtype=queries.dtype),
         torch.from_numpy(dq[:a, :n] * np.float32(slope)),
         torch.from_numpy(dk.sum(axis=0)[:n].T * np.float32(slope)),
         None if positives is None else torch.from_numpy(dplus / np.float32(a)),
         torch.full_like(scale, derivative),
+        None if biases is None else torch.from_numpy(total.astype(np.float32)),
     )
 
 

@@ -36,6 +36,7 @@ def kernel(kind: int) -> Callable[..., Any]:
     def sweep(
         queries: Array,
         keys: Array,
+        biases: Array,
         positives: Array,
         reach: Array,
         scale: float,
@@ -45,12 +46,14 @@ def kernel(kind: int) -> Callable[..., Any]:
         gradient: bool,
         dqueries: Array,
         dkeys: Array,
+        dbiases: Array,
         dpositives: Array,
     ) -> tuple[float, float]:
         """Go through the queries of a part, ROWS at a time, with powers of 2 as exponentials.
 
-        Returns the sum of their log-sum-exps and its derivative in the scale; writes the other
-        derivatives, times their number and, for queries and keys, over scale or −scale·p.
+        Biases are in units of the similarities, without the scale. Returns the sum of the log-sum-exps
+        and its derivative in the scale with these fixed; writes the other derivatives, times the number
+        of queries and, for queries and keys, over scale or −scale·p. `dbiases` may be empty.
         """
         size, (first, count) = keys.shape[1], window
         everything = count + ROWS > size
@@ -64,7 +67,7 @@ def kernel(kind: int) -> Callable[..., Any]:
         for row in range(part[0], part[1], ROWS):
             live = min(ROWS, len(positives) - row)
             base = 0 if everything else (row + first) % size
-            _similarities(kind, raw, queries, row, keys, base, p)
+            _similarities(kind, raw, queries, row, keys, biases, base, p)
             _hide(raw, row + first, count, size, everything)
             largest = 0.0
             for r in range(live):
@@ -73,7 +76,7 @@ def kernel(kind: int) -> Callable[..., Any]:
             precise = largest * scale > PRECISE
             if precise:
                 exact = OTHER64 if kind == OTHER else kind
-                _similarities(exact, raw64, queries, row, keys, base, p)
+                _similarities(exact, raw64, queries, row, keys, biases, base, p)
                 _hide(raw64, row + first, count, size, everything)
                 for r in range(live):
                     best[r] = -np.inf
@@ -101,6 +104,8 @@ def kernel(kind: int) -> Callable[..., Any]:
                         weights[r, j] *= inverse
             if gradient:
                 _gradients(kind, weights, queries, row, keys, base, p, dqueries, dkeys)
+                if len(dbiases):
+                    _add(weights, base, dbiases)
         return total, derivative
 
     return sweep
@@ -108,9 +113,17 @@ def kernel(kind: int) -> Callable[..., Any]:
 
 @_compiled
 def _similarities(
-    kind: int, raw: Array, queries: Array, row: int, keys: Array, base: int, p: float
+    kind: int,
+    raw: Array,
+    queries: Array,
+    row: int,
+    keys: Array,
+    biases: Array,
+    base: int,
+    p: float,
 ) -> None:
-    """raw[r, o] = similarity of query row + r and key base + o mod K, in the precision of `raw`."""
+    """raw[r, o] = similarity of query row + r and key base + o mod K, with its bias, in the precision
+    of `raw`."""
     real, length, (n, size) = raw.dtype.type, raw.shape[1], keys.shape
     power = real(p)
     start = 0
@@ -118,7 +131,8 @@ def _similarities(
         at = (base + start) % size
         stop = start + min(BLOCK, length - start, size - at)
         a, b, c, d = raw[0, start:stop], raw[1, start:stop], raw[2, start:stop], raw[3, start:stop]
-        a[:], b[:], c[:], d[:] = 0, 0, 0, 0
+        some = biases[at : at + stop - start]
+        a[:], b[:], c[:], d[:] = some, some, some, some
         for i in range(0, n, 2):  # two coordinates at once: half as many loads and stores of raw
             ka, kb = keys[i, at : at + stop - start], keys[i + 1, at : at + stop - start]
             qa, qb = real(queries[row, i]), real(queries[row, i + 1])
@@ -227,6 +241,22 @@ def _gradients(
             dqueries[row + 1, i] += dr
             dqueries[row + 2, i] += ds
             dqueries[row + 3, i] += dt
+        start = stop
+
+
+@_compiled
+def _add(weights: Array, base: int, totals: Array) -> None:
+    """Add the weights of the rows to the totals of their keys."""
+    length, size = weights.shape[1], len(totals)
+    start = 0
+    while start < length:
+        at = (base + start) % size
+        stop = start + min(length - start, size - at)
+        a, b = weights[0, start:stop], weights[1, start:stop]
+        c, d = weights[2, start:stop], weights[3, start:stop]
+        some = totals[at : at + stop - start]
+        for j in range(stop - start):
+            some[j] += (a[j] + b[j]) + (c[j] + d[j])
         start = stop
 
 

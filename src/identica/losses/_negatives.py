@@ -1,6 +1,6 @@
 """The one sum behind the contrastive losses: similarities of each query with a window of keys.
 
-    mean_i log( [e^{positive_i}] + Σ_{j ∈ W(i)} e^{s(q_i, k_j)/τ} ),
+    mean_i log( [e^{positive_i}] + Σ_{j ∈ W(i)} e^{s(q_i, k_j)/τ + [bias_j]} ),
     W(i) = {i + first + o mod K : 0 ≤ o < count}
 
 in memory linear in the batch: by a fused kernel on the CPU in float32, else block by block in torch,
@@ -24,26 +24,33 @@ def mean_log_sum_exp(
     keys: Tensor,
     positives: Tensor | None,
     inverse_tau: Tensor,
+    biases: Tensor | None = None,
     *,
     first: int,
     count: int,
 ) -> Tensor:
-    """The mean over the queries (A×n) of the log-sum above, for keys K×n and positives of shape A."""
+    """The mean over the queries (A×n) of the log-sum above, for keys K×n, positives of shape A and
+    biases of shape K."""
     plain = queries.device.type == "cpu" and queries.dtype == torch.float32
     if plain and not isinstance(conditional, Joint):
         from identica.losses import _fused
 
-        def slow(queries: Tensor, keys: Tensor, positives: Tensor | None, scale: Tensor) -> Tensor:
-            inverse_tau = scale / conditional.precision
-            return by_blocks(
-                conditional, queries, keys, positives, inverse_tau, first=first, count=count
-            )
+        def slow(
+            queries: Tensor,
+            keys: Tensor,
+            positives: Tensor | None,
+            scale: Tensor,
+            biases: Tensor | None,
+        ) -> Tensor:
+            tensors = queries, keys, positives, scale / conditional.precision, biases
+            return by_blocks(conditional, *tensors, first=first, count=count)
 
-        scale = conditional.precision * inverse_tau
+        tensors = queries, keys, positives, conditional.precision * inverse_tau, biases
         return _fused.mean_log_sum_exp(
-            queries, keys, positives, scale, p=conditional.p, first=first, count=count, slow=slow
+            *tensors, p=conditional.p, first=first, count=count, slow=slow
         )
-    return by_blocks(conditional, queries, keys, positives, inverse_tau, first=first, count=count)
+    tensors = queries, keys, positives, inverse_tau, biases
+    return by_blocks(conditional, *tensors, first=first, count=count)
 
 
 def by_blocks(
@@ -52,21 +59,27 @@ def by_blocks(
     keys: Tensor,
     positives: Tensor | None,
     inverse_tau: Tensor,
+    biases: Tensor | None = None,
     *,
     first: int,
     count: int,
 ) -> Tensor:
     """The same in plain torch, for any device, dtype and family."""
 
-    def log_sums(rows: Tensor, block: Tensor, keys: Tensor, inverse_tau: Tensor) -> Tensor:
+    def log_sums(
+        rows: Tensor, block: Tensor, keys: Tensor, inverse_tau: Tensor, biases: Tensor | None
+    ) -> Tensor:
         n_keys = len(keys)
         span = len(rows) + count - 1
         if span < n_keys:
             columns = (rows[0] + first + torch.arange(span, device=keys.device)) % n_keys
             keys = keys[columns]
+            biases = None if biases is None else biases[columns]
         else:
             columns = torch.arange(n_keys, device=keys.device)
         similarity = conditional.pairwise(block, keys) * inverse_tau
+        if biases is not None:
+            similarity = similarity + biases
         if count < n_keys:
             outside = (columns - rows[:, None] - first) % n_keys >= count
             similarity = similarity.masked_fill(outside, -torch.inf)
@@ -75,7 +88,7 @@ def by_blocks(
     size = max(1, BLOCK // (len(keys) * keys.shape[1]))
     indices = torch.arange(len(queries), device=queries.device)
     sums = [
-        checkpoint(log_sums, rows, block, keys, inverse_tau, use_reentrant=False)
+        checkpoint(log_sums, rows, block, keys, inverse_tau, biases, use_reentrant=False)
         for rows, block in zip(indices.split(size), queries.split(size), strict=True)
     ]
     log_sum = torch.cat(sums)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from identica._tensors import floats, same_device
-from identica._validate import count, flag, members, one_of, positive
-from identica.distributed import gather
+from identica._validate import count, flag, function, members, one_of, positive
+from identica.distributed import gather, mean
 from identica.errors import InputError
 from identica.families import Family
 from identica.losses._negatives import mean_log_sum_exp
 
 SOURCES = ("anchors", "positives")
+Potential = Callable[[Tensor], Tensor]
 
 
 class InfoNCE(nn.Module):
@@ -47,6 +49,11 @@ class InfoNCE(nn.Module):
         anneal: (start, steps): in training, the temperature moves geometrically from `start` to `tau`
             in the first `steps` calls. If positives are close together, the loss resolves their
             distances at a low temperature long before it does at `tau`; the final loss is the same.
+        pull: (gain, start, stop), for codes on a sphere whose positives are so close together that a
+            loss of this temperature hardly resolves them. In training, positives attract each other
+            with at least gain·κ̂, where κ̂ = (n − 1)/E‖h − h̃‖² is the concentration of the pairs of
+            the batch; negatives repel as before. It sets in at call `start` and is complete at call
+            `stop`: codes that have not spread by then collapse, as they do with a gain near 1.
         learn_precision: the number n of dimensions, to learn a precision λ_k for each of them:
             −Σ_k λ_k |h_k − h̃_k|^p takes the place of the isotropic distance (AnInfoNCE; Rusak et
             al., "InfoNCE: identifying the gap between theory and practice", 2024).
@@ -72,6 +79,7 @@ class InfoNCE(nn.Module):
         learn_tau: bool = False,
         learn_precision: int | None = None,
         anneal: tuple[float, int] | None = None,
+        pull: tuple[float, int, int] | None = None,
     ) -> None:
         super().__init__()
         if not isinstance(conditional, Family):
@@ -111,6 +119,8 @@ class InfoNCE(nn.Module):
             self.log_rise = float(log_tau) - math.log(positive("anneal", start))
             self.log_end, self.rise_steps = float(log_tau), count("anneal", steps)
             self.log_tau.data -= self.log_rise
+        self.pull = None if pull is None else self._check_pull(pull)
+        if anneal is not None or pull is not None:
             self.register_buffer("calls", torch.tensor(0))
         if learn_precision is not None:
             if conditional.p is None:
@@ -149,59 +159,117 @@ class InfoNCE(nn.Module):
     def extra_repr(self) -> str:
         return f"{self.conditional}, tau={self.tau:g}, self_negative={self.self_negative}"
 
-    def forward(self, h: Tensor, h_pos: Tensor) -> Tensor:
+    def forward(self, h: Tensor, h_pos: Tensor, potential: Potential | None = None) -> Tensor:
         """The loss (a scalar) of anchors h and positives h_pos, both N×n.
 
         With K positives for each anchor (h_pos of shape N×K×n) it is the mean over them; the
         positive must then stay out of the denominator, and the negatives are anchors.
+
+        Args:
+            h, h_pos: the codes.
+            potential: from codes (…×n) to two numbers each (…×2), such as `Potential`: b and b′. In
+                the formula, b(h̃) is added to s(h, h̃)/τ and b(h_j) to s(h, h_j)/τ, and b′ takes its
+                place where `symmetric` swaps the members of a pair.
         """
         floats("h", h, meta=True)
         if floats("h_pos", h_pos, meta=True).ndim not in (2, 3):
             raise InputError(f"h_pos must have shape N×n or N×K×n, got {tuple(h_pos.shape)}")
-        if self.anneal is not None and self.training:
-            self._warm()
+        calls = 0
+        if self.training and (self.anneal is not None or self.pull is not None):
+            calls = self._count()
         if h_pos.ndim == 3 and (self.positive_in_denominator or self.symmetric):
             raise InputError(
                 "several positives per anchor need positive_in_denominator=False and symmetric=False"
             )
-        if h_pos.ndim == 3 and self.negatives_from == "positives":
-            raise InputError('several positives per anchor need negatives_from="anchors"')
+        if h_pos.ndim == 3 and (self.negatives_from == "positives" or self.pull is not None):
+            raise InputError('several positives per anchor need negatives_from="anchors", no pull')
         check_codes(h, h_pos if h_pos.ndim == 2 else h_pos[:, 0])
         if not self.training:
             check_finite(h, h_pos)
+        b = b_pos = back = back_pos = None
+        if potential is not None:
+            b_pos, back_pos = terms(potential, h_pos)
+            if self.symmetric or self.negatives_from == "anchors":
+                b, back = terms(potential, h)
         h, h_pos = self.scaled(h), self.scaled(h_pos)
-        loss = self._one_way(h, h_pos)
-        return (loss + self._one_way(h_pos, h)) / 2 if self.symmetric else loss
+        loss = self._one_way(h, h_pos, b, b_pos)
+        if self.symmetric:
+            loss = (loss + self._one_way(h_pos, h, back_pos, back)) / 2
+        if self.pull is not None and self.training:
+            loss = loss + self._pulled(h, h_pos, calls, *self.pull)
+        return loss
 
     @torch.no_grad()
-    def _warm(self) -> None:
-        calls = self.get_buffer("calls")
-        left = max(0.0, 1 - int(calls) / self.rise_steps)
-        self.log_tau.fill_(self.log_end - left * self.log_rise)
-        calls += 1
+    def _count(self) -> int:
+        """The number of this call in training, from 0; the temperature of it is set."""
+        counter = self.get_buffer("calls")
+        calls = int(counter)
+        if self.anneal is not None:
+            left = max(0.0, 1 - calls / self.rise_steps)
+            self.log_tau.fill_(self.log_end - left * self.log_rise)
+        counter += 1
+        return calls
 
-    def _one_way(self, anchors: Tensor, positives: Tensor) -> Tensor:
+    def _check_pull(self, pull: Any) -> tuple[float, int, int]:
+        three = members("pull", pull, "(gain, start, stop)")
+        if len(three) != 3:
+            raise InputError(f"pull must be (gain, start, stop), got {len(three)} members")
+        if self.conditional.p is not None:
+            raise InputError(f"pull needs a dot product, and {self.conditional} has a distance")
+        start = count("pull", three[1], at_least=0)
+        return positive("pull", three[0]), start, count("pull", three[2], at_least=start + 1)
+
+    def _pulled(
+        self, h: Tensor, h_pos: Tensor, calls: int, gain: float, start: int, stop: int
+    ) -> Tensor:
+        """What is missing from the attraction of positives, as a term of the loss."""
+        apart = (h - h_pos).square().sum(-1).mean() / 2
+        strength = gain * min(1.0, max(0.0, (calls - start) / (stop - start)))
+        wanted = strength * (h.shape[-1] - 1) / (2 * mean(float(apart.detach())))
+        return max(0.0, wanted - self.conditional.precision / self.tau) * apart
+
+    def _one_way(
+        self,
+        anchors: Tensor,
+        positives: Tensor,
+        b: Tensor | None = None,
+        b_pos: Tensor | None = None,
+    ) -> Tensor:
         inverse_tau = (-self.log_tau).exp().to(anchors.dtype)
         alike = anchors if positives.ndim == 2 else anchors[:, None]
         similarity = self.conditional.similarity(alike, positives) * inverse_tau
-        others = anchors if self.negatives_from == "anchors" else positives
-        # in training, those of all processes
-        keys, offset = gather(others) if self.training else (others, 0)
+        if b_pos is not None:
+            similarity = similarity + b_pos
+        others, biases = (anchors, b) if self.negatives_from == "anchors" else (positives, b_pos)
+        keys, offset = others, 0
+        if self.training:  # those of all processes
+            keys, offset = gather(others)
+            biases = None if biases is None else gather(biases)[0]
         first, number = window(len(keys), self.self_negative, self.negatives, self.apart)
         beside = similarity if self.positive_in_denominator else None
         log_weight = 0.0
         if self.effective_negatives is not None:
             if self.self_negative:  # of weight 1, beside the positive
                 own = self.conditional.similarity(anchors, anchors) * inverse_tau
+                own = own if b is None else own + b
                 beside = own if beside is None else torch.logaddexp(beside, own)
                 first, number = first + 1, number - 1
             weighed = self.effective_negatives - self.self_negative
             log_weight = math.log(weighed / number)
             beside = None if beside is None else beside - log_weight
-        log_sum = mean_log_sum_exp(
-            self.conditional, anchors, keys, beside, inverse_tau, first=offset + first, count=number
-        )
+        tensors = anchors, keys, beside, inverse_tau, biases
+        log_sum = mean_log_sum_exp(self.conditional, *tensors, first=offset + first, count=number)
         return log_sum + log_weight - similarity.mean()
+
+
+def terms(potential: Potential, codes: Tensor) -> tuple[Tensor, Tensor]:
+    """b and b′ of codes (…×n), each of shape (…)."""
+    function("potential", potential)
+    values = potential(codes)
+    if not isinstance(values, Tensor) or values.shape != (*codes.shape[:-1], 2):
+        raise InputError("potential must give two numbers for each code, as Potential does")
+    b, reverse = values.unbind(-1)
+    return b, reverse
 
 
 def window(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from identica._validate import one_of
-from identica.studies import published
+from identica.studies import marginals, published
 from identica.studies.kitti import KittiTable
 from identica.studies.recordings import ROWS as RECORDINGS
 from identica.studies.recordings import RecordingsTable
@@ -26,6 +26,7 @@ TITLES = {
     "workshop-table5": "Workshop version, table 5: real masks in motion (KITTI Masks)",
     "theorem1": "Theorem 1: the limit of many negatives",
     "recordings": "Recordings: noisy neurons, beside PCA, FastICA and CEBRA",
+    "marginals": "Beyond uniform marginals: the published loss, and a potential",
 }
 
 _TABLES: list[tuple[str, type[Study[Any]], list[Any]]] = [
@@ -39,6 +40,7 @@ _TABLES: list[tuple[str, type[Study[Any]], list[Any]]] = [
     ("workshop-table5", KittiTable, published.WORKSHOP_TABLE5),
     ("theorem1", Theorem1, ROWS),
     ("recordings", RecordingsTable, RECORDINGS),
+    ("marginals", marginals.Marginals, marginals.ROWS),
 ]
 STUDIES: dict[str, Study[Any]] = {
     name: kind(name, TITLES[name], rows) for name, kind, rows in _TABLES

@@ -17,6 +17,7 @@ from identica.families import Family, GeneralizedNormal, Uniform, VonMisesFisher
 from identica.heads import make_head
 from identica.metrics import linear_r2, match, mcc
 from identica.mixing import InvertibleMLP
+from identica.potential import Potential
 from identica.process import GenerativeProcess
 from identica.recipes import Recipe
 from identica.spaces import Box, Euclidean, Space, Sphere
@@ -63,6 +64,11 @@ class SyntheticExperiment(Experiment):
         return config
 
     @property
+    def contrastive(self) -> bool:
+        """Whether pairs are all that is learnt from."""
+        return self.kind not in ("identity", "supervised")
+
+    @property
     def trainings(self) -> list[Training]:
         return [] if self.kind == "identity" else [self.recipe.training]
 
@@ -74,14 +80,13 @@ class SyntheticExperiment(Experiment):
     def model(self) -> ContrastiveModel:
         """The contrastive model, untrained."""
         row, n = self.row, self.row.space.dim
-        encoder = self.recipe.mlp(n, n, seed=self.seed)
-        return ContrastiveModel(
-            row.model_space, row.model, encoder, head=self.recipe.head(row.model_space)
-        )
+        encoder, head = self.recipe.mlp(n, n, seed=self.seed), self.recipe.head(row.model_space)
+        potential = Potential(n, seed=self.seed) if self.recipe.potential else None
+        return ContrastiveModel(row.model_space, row.model, encoder, head=head, potential=potential)
 
     def objective(self) -> tuple[nn.Module, nn.Module]:
         row, n = self.row, self.row.space.dim
-        if self.kind == "contrastive":
+        if self.contrastive:
             model = self.model()
             return Contrastive(model, self.recipe.loss(row.model)), model
         network: nn.Module = self.recipe.mlp(n, n, seed=self.seed)
@@ -108,7 +113,7 @@ class SyntheticExperiment(Experiment):
             return scores(model(x))
 
         sample: Sampler = process.labelled
-        if self.kind == "contrastive":
+        if self.contrastive:
             pool = partial(process.pool, positives=positives)
             sample = process.sample if positives == 1 else pool
         yield Stage(

@@ -1,0 +1,63 @@
+"""The potential: a learnt term of the critic that absorbs the marginal, whatever it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from identica._tensors import points
+from identica._validate import count
+from identica.encoders import MLP
+
+
+class Potential(nn.Module):
+    """Two learnt functions b and b′ of a code, for the two directions of a symmetric loss:
+
+        s(x, x̃) = −δ(h(x), h(x̃))/τ + b(h(x̃)),    s′(x̃, x) = −δ(h(x̃), h(x))/τ + b′(h(x))
+
+    At the minimum of the loss −b is the log-density of the factors behind the negatives, up to a
+    constant, and −b′ the log of the conditional's normaliser, which is constant on R^n and on the sphere.
+    What is left to the codes does not depend on the marginal any more.
+
+    Codes are detached: no gradient reaches them. A density of factors is a simple function of codes, but
+    as complicated a function of observations as the encoder. Both functions start at 0, where the loss is
+    the one without a potential.
+
+    Args:
+        n: code dimensions.
+        hidden: widths of the hidden layers.
+        seed: determines the initial weights.
+
+    >>> Potential(3)(torch.randn(5, 3))[0]
+    tensor([0., 0.], grad_fn=<SelectBackward0>)
+    """
+
+    def __init__(self, n: int, hidden: Sequence[int] = (64, 64), *, seed: int = 0) -> None:
+        super().__init__()
+        self.n = count("n", n)
+        self.network = MLP(n, 2, hidden, seed=seed)
+        last = self.network.layers[-1]
+        assert isinstance(last, nn.Linear)
+        nn.init.zeros_(last.weight)
+        nn.init.zeros_(last.bias)
+
+    def forward(self, codes: Tensor) -> Tensor:
+        """b and b′ (…×2) of codes (…×n)."""
+        return self.network(points("codes", codes, self.n).detach())
+
+    @torch.no_grad()
+    def log_density(self, codes: Tensor, reference: Tensor | None = None) -> Tensor:
+        """The log-density of the factors behind codes (N×n), plus its entropy: −(b − mean b).
+
+        The mean is over codes that follow this density (held-out positives, if the negatives were
+        positives), so that fits with different constants in b agree. It is a density of the
+        factors, in the coordinates in which the codes recover them, not of the observations.
+
+        Args:
+            codes: where to evaluate it, N×n.
+            reference: codes to take the mean over; by default `codes`.
+        """
+        b = self(codes)[..., 0]
+        return (b if reference is None else self(reference)[..., 0]).mean() - b

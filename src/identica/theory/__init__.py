@@ -1,0 +1,16 @@
+"""What the theory guarantees, and where it does not: theorems, measures and counterexamples."""
+
+from identica.theory.counterexamples import Counterexample, counterexample
+from identica.theory.measures import distance_from_uniform, isometry, vmf_cross_entropy
+from identica.theory.promise import Change, Guarantee, guarantee
+
+__all__ = [
+    "Change",
+    "Counterexample",
+    "Guarantee",
+    "counterexample",
+    "distance_from_uniform",
+    "guarantee",
+    "isometry",
+    "vmf_cross_entropy",
+]
