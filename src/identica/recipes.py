@@ -37,7 +37,6 @@ class Recipe:
         self_negative: each anchor counts among its own negatives, as published. Off the sphere that
             fixes the scale of the solution; on it, it hardly matters.
         symmetric: both members of a pair are anchors: more is learnt from the same observations.
-        negatives_from: what the negatives are, the other "anchors" of a batch or the other "positives".
         negatives: negatives per anchor; all if None.
         effective_negatives: the number that the negatives are weighed as; their own if None.
         negatives_from: "anchors", as published, or the other "positives" of the batch.
@@ -64,7 +63,6 @@ class Recipe:
     negatives_from: str = "anchors"
     negatives: int | None = None
     effective_negatives: int | None = None
-    negatives_from: str = "anchors"
     potential: bool = False
     pull: float | None = None
     positives: int = 1
@@ -117,7 +115,6 @@ class Recipe:
             negatives_from=self.negatives_from,
             effective_negatives=self.effective_negatives,
             positive_in_denominator=self.positives == 1,
-            negatives_from=self.negatives_from,
             symmetric=self.symmetric,
             apart=apart,
             learn_tau=self.learn_tau,

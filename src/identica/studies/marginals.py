@@ -215,7 +215,7 @@ class Marginals(Study[Row]):
             return []
         from identica.report import plots
 
-        pictures = curves(found, row.score, goal=None)
+        pictures = curves(found, row.score, goal=None, on=self.scored_on)
         if not has_density(row, "potential"):
             return pictures
         with suppress(InputError):  # weights that are gone or damaged cost the picture alone
