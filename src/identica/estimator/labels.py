@@ -114,7 +114,9 @@ def as_labels(labels: Any, rows: int) -> Labels:
         with np.errstate(over="ignore", invalid="ignore"):
             spread = column.std()
         if not 0 < spread < np.inf:
-            raise InputError("labels must vary, by less than 1e150, but a column of them does not")
+            raise InputError(
+                "labels must vary, by less than 1e150, but a column of them is constant or varies more"
+            )
         continuous.append((column - column.mean()) / spread)
     classes = np.zeros(rows, np.int64)
     if discrete:
