@@ -52,11 +52,11 @@ def fitted() -> ii.ContrastiveICA:
     return ii.ContrastiveICA(2, steps=2, batch=8, network=ii.MLP(3, 2, hidden=(8,))).fit(factors())
 
 
-def fit(X: Any, X_pos: Any, groups: Any, lag: Any, **parameters: Any) -> Any:
+def fit(X: Any, X_pos: Any, groups: Any, lag: Any, labels: Any, **parameters: Any) -> Any:
     settings: dict[str, Any] = {"n_components": 2, "steps": 2, "batch": 8, "space": "box"}
     network = ii.MLP(3, 2, hidden=(8,))
     ica = ii.ContrastiveICA(**settings | {"network": network} | parameters)
-    return ica.fit(X, X_pos, lag=lag, groups=groups)
+    return ica.fit(X, X_pos, lag=lag, groups=groups, labels=labels)
 
 
 def reproduce(**arguments: Any) -> studies.Outcome:
@@ -202,6 +202,7 @@ def bases(folder: Path) -> Iterator[Base]:
         "space": "box",
         "conditional": None,
         "network": None,
+        "window": 1,
         "steps": 1,
         "batch": 8,
         "lr": 0.01,
@@ -209,9 +210,16 @@ def bases(folder: Path) -> Iterator[Base]:
         "device": "cpu",
         "random_state": 0,
     }
-    yield Base(
-        "ContrastiveICA.fit", fit, {"X": z, "X_pos": z, "lag": None, "groups": None, **parameters}
-    )
+    pairs = {"X": z, "X_pos": z, "lag": None, "groups": None, "labels": None}
+    yield Base("ContrastiveICA.fit", fit, {**pairs, **parameters})
+    sequence = {
+        "X": z,
+        "X_pos": None,
+        "lag": 1,
+        "groups": [0] * len(z),
+        "labels": [0, 1] * (len(z) // 2),
+    }
+    yield Base("ContrastiveICA.fit, a sequence", fit, {**sequence, **parameters})
     yield Base("ContrastiveICA.transform", fitted().transform, {"X": z})
     yield Base("ContrastiveICA.score", fitted().score, {"X": z, "X_pos": z})
 

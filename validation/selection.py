@@ -39,7 +39,7 @@ from identica.mixing import Mixing
 from identica.spaces import Space
 
 RESULTS = Path(__file__).parent.parent / "results" / "selection.json"
-PAIRS, STEPS = 30_000, 2000  # a fifth of the steps for each candidate
+PAIRS, STEPS = 30_000, 2000
 
 
 class Known(NamedTuple):

@@ -18,6 +18,11 @@ class InputTypeError(InputError, TypeError):
     """Input of a wrong type, where scikit-learn asks for a `TypeError`."""
 
 
+def is_auto(value: Any) -> bool:
+    """Whether a parameter is to be chosen (an array would compare entry by entry)."""
+    return isinstance(value, str) and value == "auto"
+
+
 def positive(name: str, value: float) -> float:
     """A finite number above zero.
 

@@ -68,7 +68,7 @@ def test_a_sequence_gives_back_each_factor():
     z = 1 - np.abs((start + steps) % 2 - 1)
     x = InvertibleMLP(2, seed=3, draws=50)(torch.from_numpy(z.reshape(-1, 2)))
     groups = np.repeat(np.arange(100), 200)
-    ica = ContrastiveICA(network=SMALL, steps=800, batch=256).fit(x, lag=1, groups=groups)
+    ica = ContrastiveICA(network=SMALL, steps=500, batch=256).fit(x, lag=1, groups=groups)
     codes = ica.transform(x)
     assert linear_r2(z.reshape(-1, 2), codes) > 0.98
     # steps are normal, so the walls alone single out the axes, and not to the last degree in every run
@@ -356,6 +356,10 @@ def test_slow_and_shuffled_rows_are_not_to_be_trusted():
         ({"n_components": "many"}, "n_components must be a whole number"),
         ({"window": 3}, "window needs rows in order of time, so X_pos must not be given"),
         ({"window": "wide"}, "window must be a whole number"),
+        ({"window": np.ones(3)}, "window must be a whole number"),
+        ({"n_components": np.ones((3, 2))}, "n_components must be a whole number"),
+        ({"device": np.ones(3)}, "device must be"),
+        ({"device": "gpu"}, "device must be"),
         ({"optimizer": "sgd"}, "optimizer must be one of"),
         ({"random_state": -1}, "random_state must be"),
         ({"network": lambda shape, n: 3}, "network must return a module"),
@@ -374,6 +378,10 @@ def test_parameters_are_checked_in_fit(data, parameters, message):
         ({"X_pos": np.zeros((99, 2))}, "X_pos must have the shape of X"),
         ({"X_pos": np.zeros((100, 2)), "lag": 1}, "lag, groups and labels must not be given"),
         ({"groups": [1, 2]}, "groups must have one entry"),
+        ({"groups": [[1], [2, 3]]}, "groups must be an array"),
+        ({"labels": 3}, "labels must be a row or"),
+        ({"labels": [[1], [2, 3]]}, "labels must be an array"),
+        ({"labels": np.linspace(-1e300, 1e300, 100)}, "labels must vary, by less than 1e150"),
         ({"lag": 100}, "lag must be smaller than the number of rows, 100"),
     ],
 )

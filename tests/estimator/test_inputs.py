@@ -75,7 +75,11 @@ def test_windows_do_not_reach_into_another_session(walk):
 @pytest.mark.parametrize(
     ("data", "more", "message"),
     [
-        ([np.ones((9, 3)), np.ones((9, 4))], {}, r"sequences of the same columns, got \[3, 4\]"),
+        (
+            [np.ones((9, 3)), np.ones((9, 4))],
+            {},
+            r"sequences of \[3, 4\] columns, which nothing aligns",
+        ),
         ([np.ones((9, 3)), np.ones((9, 3))], {"groups": [0] * 18}, "groups must not be given"),
         (np.ones((4, 9, 3)), {"groups": [0] * 36}, "X holds sequences by itself"),
         ([np.ones((1, 3)), np.ones((1, 3))], {}, "at least 2 pairs"),

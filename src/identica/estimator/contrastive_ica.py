@@ -17,7 +17,7 @@ from torch import nn
 from identica import checkpoints
 from identica._io import make_folder
 from identica._random import as_generator
-from identica._validate import count
+from identica._validate import count, is_auto
 from identica.errors import InputError
 from identica.estimator import fit as fitting
 from identica.estimator import inputs
@@ -165,6 +165,7 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
                 column or several. Together with `lag`, half of the positives are drawn by time.
         """
         seed = _seed(self.random_state)
+        as_generator(seed, self.device)  # which must be there
         for name in ("selection_", "precision_"):
             self.__dict__.pop(name, None)  # of an earlier fit
         sample, self.lag_ = inputs.pairs_of(self, X, X_pos, lag, groups, labels, reset=True)
@@ -385,7 +386,7 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     def _components(self) -> int | None:
         """The number of codes, as far as the parameters say."""
-        given = None if self.n_components == "auto" else self.n_components
+        given = None if is_auto(self.n_components) else self.n_components
         n = None if given is None else count("n_components", cast(int, given))
         if n is not None and n > (most := max(MOST, math.prod(self._shape))):
             raise InputError(f"n_components must be at most {most} for these data, got {n}")

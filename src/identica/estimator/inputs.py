@@ -15,7 +15,7 @@ from sklearn.utils.validation import validate_data
 from torch import Tensor
 
 from identica._random import as_generator
-from identica._validate import InputTypeError, as_array
+from identica._validate import InputTypeError, as_array, is_auto
 from identica.errors import InputError
 from identica.estimator.labels import as_labels
 from identica.estimator.pairs import ArrayPairs, Batch, PairSampler, are_counts, finite
@@ -92,9 +92,9 @@ def pairs_of(
         X_pos = None
     if X_pos is None:
         both = lag is not None
-        if lag is None or (_auto(lag) and not reset):
+        if lag is None or (is_auto(lag) and not reset):
             lag = 1 if reset or ica.lag_ is None else ica.lag_
-        within = sequences(len(data), 1 if _auto(lag) else lag, groups)
+        within = sequences(len(data), 1 if is_auto(lag) else lag, groups)
         check_pairs(within, lag)
         if labels is None:
             return ArrayPairs(data, within=within), lag
@@ -219,10 +219,6 @@ def observations(ica: ContrastiveICA, name: str, X: Any, *, reset: bool) -> Arra
             f"{name} must hold observations of shape {ica._shape}, got {data.shape[1:]}"
         )
     return X if mapped else data
-
-
-def _auto(lag: Any) -> bool:
-    return isinstance(lag, str) and lag == "auto"
 
 
 def _is_vector(data: Any) -> bool:

@@ -93,9 +93,11 @@ def as_labels(labels: Any, rows: int) -> Labels:
     if hasattr(labels, "columns"):
         columns = [np.asarray(labels[name]) for name in labels.columns]
     else:
-        array = np.asarray(labels)
-        if array.dtype.kind == "O":
-            array = np.asarray(as_array("labels", labels)) if array.ndim > 1 else array.astype(str)
+        array = as_array("labels", labels)
+        if array.ndim not in (1, 2):
+            raise InputError(f"labels must be a row or N×m for {rows} rows of X, got {array.shape}")
+        if array.dtype.kind == "O" and array.ndim == 1:
+            array = array.astype(str)
         columns = [array] if array.ndim == 1 else list(array.T)
     discrete, continuous = [], []
     for column in columns:
@@ -109,9 +111,12 @@ def as_labels(labels: Any, rows: int) -> Labels:
         if not np.isfinite(column).all():
             row = int((~np.isfinite(column)).argmax())
             raise InputError(f"labels must be finite, but row {row} (from 0) is not")
-        spread = column.std()
-        if not spread > 0:
-            raise InputError("labels must vary, but a column of them is constant")
+        with np.errstate(over="ignore", invalid="ignore"):
+            spread = column.std()
+        if not 0 < spread < np.inf:
+            raise InputError(
+                "labels must vary, by less than 1e150, but a column of them is constant or varies more"
+            )
         continuous.append((column - column.mean()) / spread)
     classes = np.zeros(rows, np.int64)
     if discrete:

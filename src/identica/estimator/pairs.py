@@ -67,6 +67,7 @@ class ArrayPairs:
         both: with labels, half of the positives are drawn by time all the same.
         numbers: the pairs that are drawn from, among all; None for every one.
 
+    >>> from identica.estimator.sequences import sequences
     >>> pairs = ArrayPairs(np.arange(6.0)[:, None], within=sequences(6, lag=2))
     >>> batch = pairs(3, generator=torch.Generator().manual_seed(0))
     >>> (batch.x_pos - batch.x).ravel()

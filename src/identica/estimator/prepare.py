@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from identica._random import as_generator
-from identica._validate import count
+from identica._validate import count, is_auto
 from identica.errors import InputError
 from identica.estimator.networks import Columns, Pixels, Principal
 from identica.estimator.pairs import ArrayPairs, Batch, PairSampler, are_counts
@@ -181,19 +181,19 @@ def choose_view(
     """
     choices: dict[str, dict[int, float]] = {}
     if not isinstance(sample, ArrayPairs):
-        if window != "auto" and count("window", window) > 1:
+        if not is_auto(window) and count("window", window) > 1:
             raise InputError("window needs rows in order of time, so X must not draw pairs")
         return sample, View(lag), choices
     sides = [side for side in (sample.x, sample.x_pos) if side is not None]
     view = View(lag, 1, all(map(are_counts, sides)))
     sample = replace(sample, counts=view.counts)
-    if lag == "auto":
+    if is_auto(lag):
         assert sample.within is not None
         found = choose_lag(sample, shape, seed=seed)
         choices |= {"lag": found} if found else {}
         view = view._replace(lag=shortest(found))
         sample = replace(sample, within=sample.within.apart(view.lag - 1))
-    if window != "auto":
+    if not is_auto(window):
         view = view._replace(window=count("window", window))
     elif sample.within is not None and len(sample) >= SHORT:
         choices["window"] = choose_window(sample, view, shape, seed=seed)

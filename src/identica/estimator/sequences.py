@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from identica._validate import count
+from identica._validate import as_array, count
 from identica.errors import InputError
 
 Indices = NDArray[np.int64]
@@ -101,7 +101,7 @@ def _lags(lag: Lag) -> tuple[int, int]:
 
 
 def _grouped(rows: int, low: int, high: int, groups: Any) -> Sequences:
-    labels = np.asarray(groups)
+    labels = as_array("groups", groups)
     if labels.shape != (rows,):
         raise InputError(f"groups must have one entry for each of {rows} rows, got {labels.shape}")
     if labels.dtype.kind == "O":

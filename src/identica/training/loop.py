@@ -57,7 +57,7 @@ class Training:
             count(name, getattr(self, name))
         count("batch", self.batch, at_least=2)
         count("warmup", self.warmup, at_least=0)
-        positive("lr", self.lr)
+        object.__setattr__(self, "lr", positive("lr", self.lr))  # a float, to be written down
         if nonnegative("decay", self.decay) > 1:
             raise InputError(f"decay must lie between 0 and 1, got {self.decay!r}")
         one_of("optimizer", self.optimizer, OPTIMIZERS)
