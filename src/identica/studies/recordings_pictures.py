@@ -52,6 +52,8 @@ def recovered(runs: Mapping[str, tuple[RecordingRun, Finished]]) -> list[Picture
     data, what, seed = run.data(), run.row.what, f"seed {finished.seed}"
     known, test = run.coded(encode, data)(finished.result.get("smoothing", 1))
     codes = {"contrastive": test.codes}
+    if what == "angle":  # all at the same distance from the middle, they would cover each other
+        codes["contrastive"] = test.codes * np.linspace(0.75, 1, len(test.codes))[:, None]
     if "pca" in runs:
         other, pca = runs["pca"]
         encode = other.peer(data.counts[: train_rows(len(data))])
@@ -73,7 +75,8 @@ def recovered(runs: Mapping[str, tuple[RecordingRun, Finished]]) -> list[Picture
 def _caption(what: str) -> str:
     if what == "factors":
         return "True factors of the test against their smoothed codes"
-    return f"Smoothed codes of the test, coloured by {NAMES[what].split()[0]}"
+    turns = ", from the inside out as time passes" if what == "angle" else ""
+    return f"Smoothed codes of the test, coloured by {NAMES[what].split()[0]}{turns}"
 
 
 def _codes(what: str, codes: Mapping[str, NDArray[np.float64]], test: Labelled) -> str:
