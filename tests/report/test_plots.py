@@ -78,9 +78,7 @@ def test_curves_of_training_and_of_held_out_pairs():
 
 
 def test_positions_can_be_told_apart_by_lightness_alone():
-    from matplotlib import colormaps
-
-    colours = colormaps[plots.ALONG](np.linspace(0, 1, 20))[:, :3]
+    colours = plots.ALONG(np.linspace(0, 1, 20))[:, :3]
     assert (np.diff(colours @ [0.2126, 0.7152, 0.0722]) > 0).all()
 
 

@@ -4,7 +4,16 @@ import numpy as np
 import pytest
 
 from identica.studies import decoding
-from identica.studies.decoding import Labelled
+from identica.studies.decoding import Labelled, smoothed
+
+
+def scores(what, known, test):
+    """Those of codes that are smoothed after they are made."""
+
+    def coded(window):
+        return tuple(Labelled(smoothed(part.codes, window), part.label) for part in (known, test))
+
+    return decoding.scores(what, coded)
 
 
 def ring(rows, seed=0):
@@ -32,7 +41,7 @@ def test_a_ring_that_is_wound_twice_is_not_unwound():
     """Whatever the rotation, errors are spread evenly over all angles."""
     angle = np.random.default_rng(0).uniform(-np.pi, np.pi, 4000)
     known, test = Labelled(np.c_[np.cos(2 * angle), np.sin(2 * angle)], angle).split(3000)
-    found = decoding.scores("angle", known, test)["angle_error"]
+    found = scores("angle", known, test)[0]["angle_error"]
     assert found == pytest.approx(0.5, abs=0.08)  # of a median of 1,000, and the best of 720
 
 
@@ -53,7 +62,7 @@ def test_positions_are_means_of_the_nearest():
     }
     expected = nearest(*known, test.codes, min(missed, key=missed.get))
     np.testing.assert_allclose(decoding.decode("position", known, test.codes), expected)
-    found = decoding.scores("position", known, test)["position_error"]
+    found = scores("position", known, test)[0]["position_error"]
     assert found == pytest.approx(np.median(np.abs(expected - test.label)) / 1.6)
 
 
@@ -66,7 +75,7 @@ def test_factors_by_a_linear_map_of_the_past():
     weights = np.linalg.lstsq(np.hstack([codes, one])[:400], z[:400], rcond=None)[0]
     left = test.label - np.hstack([codes, one])[400:] @ weights
     expected = np.mean(1 - (left**2).mean(0) / test.label.var(0))
-    assert decoding.scores("factors", known, test)["r2"] == pytest.approx(expected)
+    assert scores("factors", known, test)[0]["r2"] == pytest.approx(expected)
     far = decoding.error("factors", test.label, 100 + test.label)
     assert far == 1  # worse than the mean counts as nothing
 
@@ -77,7 +86,8 @@ def test_scores_are_named_and_lie_in_0_to_1(what):
     label = {"factors": rng.normal(size=(300, 2)), "position": 1.6 * rng.random(300)}
     label["angle"] = rng.uniform(-np.pi, np.pi, 300)
     known, test = Labelled(rng.normal(size=(300, 2)), label[what]).split(200)
-    found = decoding.scores(what, known, test)
+    found, window = scores(what, known, test)
+    assert window in decoding.WINDOWS
     assert tuple(found) == decoding.SCORES[what]
     assert all(0 <= value <= 1 for value in found.values())
 
@@ -86,11 +96,13 @@ def test_smoothing_is_chosen_without_the_test():
     angle, codes = ring(3000)
     rng = np.random.default_rng(1)
     known, test = Labelled(codes + 2 * rng.normal(size=codes.shape), angle).split(2000)
-    assert decoding.best_window("angle", known) > 1
-    found = decoding.scores("angle", known, test)
+    found, window = scores("angle", known, test)
+    assert window > 1
     assert found["angle_error_smoothed"] < found["angle_error"]
+    other = Labelled(test.codes, np.roll(test.label, 300))
+    assert scores("angle", known, other)[1] == window
     clean = Labelled(codes[::50], angle[::50])  # neighbours say nothing of it
-    assert decoding.best_window("angle", clean) == 1
+    assert scores("angle", clean, clean)[1] == 1
 
 
 @pytest.mark.parametrize("window", [1, 3, 7])
@@ -98,5 +110,4 @@ def test_smoothing_as_a_loop(window):
     codes = np.random.default_rng(0).normal(size=(20, 2))
     half = window // 2
     expected = [codes[max(0, t - half) : t + half + 1].mean(0) for t in range(20)]
-    found = Labelled(codes, np.zeros(20)).smoothed(window)
-    np.testing.assert_allclose(found.codes, expected, atol=1e-12)
+    np.testing.assert_allclose(smoothed(codes, window), expected, atol=1e-12)

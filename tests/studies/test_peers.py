@@ -63,6 +63,16 @@ def test_fastica_unmixes_and_repeats():
     assert mcc(factors, peers.linear("pca", counts, 2, seed=0)(counts)) < 0.9
 
 
+def test_smoothed_counts_are_what_is_fitted():
+    rng = np.random.default_rng(0)
+    counts = rng.poisson(5.0, (300, 4))
+    mean = np.array([np.sqrt(counts[max(0, t - 1) : t + 2]).mean(0) for t in range(300)])
+    plain = peers.linear("pca", mean**2, 2, seed=0)(mean**2)  # whose roots are those means
+    np.testing.assert_allclose(
+        np.abs(peers.linear("pca", counts, 2, window=3, seed=0)(counts)), np.abs(plain), atol=1e-9
+    )
+
+
 def test_cebra_is_seeded_and_leaves_the_global_generator_alone(cebra):
     assert peers.cebra_is_installed()
     counts = np.random.default_rng(0).poisson(1.0, (50, 5)).astype(np.uint8)

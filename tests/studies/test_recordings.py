@@ -110,8 +110,8 @@ def test_the_table_has_scores_in_0_to_1_for_all_models(done):
     assert all(0 <= r["ours"]["mean"] <= 1 and r["published"] is None for r in records)
     assert all(r["seconds"] > 0 for r in records)
     ours = found[3, "contrastive", "position_error"]
-    assert set(ours["notes"]) == {"bits", "diagnosis", "window"}
-    assert "notes" not in found[3, "pca", "position_error"]
+    assert set(ours["notes"]) == {"bits", "diagnosis", "window", "smoothing"}
+    assert set(found[3, "pca", "position_error"]["notes"]) == {"smoothing"}
     # what is to be found is found, even in so few steps
     assert ours["ours"]["mean"] < 0.1
     assert float(ours["notes"]["bits"]) > 0.5
@@ -132,9 +132,9 @@ def test_the_table_in_words(done):
     head, rule, *lines = text.splitlines()[2:]
     assert head == (
         "| # | recording | bins | rate | codes | model | R² | MCC | R², smoothed | MCC, smoothed | "
-        "median error | median error, smoothed | bits | diagnosis | window | seconds |"
+        "median error | median error, smoothed | smoothing | bits | diagnosis | window | seconds |"
     )
-    assert rule.count("---") == 16
+    assert rule.count("---") == 17
     lines = [line.split(" | ") for line in lines if line.startswith("|")]
     assert len(lines) == 3 + 3 + 5
     assert [line[5] for line in lines[-5:]] == [
@@ -144,7 +144,7 @@ def test_the_table_in_words(done):
         "cebra: not installed",
         "shuffled",
     ]
-    assert lines[-2][6:] == ["–"] * 9 + ["– |"]
+    assert lines[-2][6:] == ["–"] * 10 + ["– |"]
     units = {line[0].strip("| "): line[10].split(" (")[0] for line in lines if line[5] == "pca"}
     assert units["1"] == "–"
     assert units["2"].endswith("°")
@@ -160,7 +160,7 @@ def test_the_table_in_words(done):
 def test_the_page_has_its_pictures(done):
     page = (done / "study" / "report.html").read_text()
     for caption in (
-        "Codes of the test, coloured by position, seed 0",
+        "Smoothed codes of the test, coloured by position, seed 0",
         "Loss in training and held-out evidence",
         "Decoded and true",
     ):
@@ -209,9 +209,9 @@ def test_pictures_of_simulated_recordings(row, tmp_path):
     done = [Finished(0, tmp_path, runs.plain(run.config), {})]
     pca = runs.plain(RecordingRun(row, "pca", 0, 2).config)
     found = study(row).pictures(row, {"contrastive": done, "pca": [Finished(0, tmp_path, pca, {})]})
-    named = "True factors" if row is PLACE else "Codes of the test, coloured by direction"
-    assert [picture.caption.split(" of ")[0] for picture in found][1] == named.split(" of ")[0]
+    named = "True factors of the test" if row is PLACE else "Smoothed codes of the test"
     assert len(found) == 3
+    assert found[1].caption.startswith(named)
     assert all(picture.source.startswith("data:image/png;base64,") for picture in found)
 
 

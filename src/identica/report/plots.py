@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib import rc_context
+from matplotlib import colormaps, rc_context
+from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
@@ -170,7 +171,10 @@ def limit(
 
 # safe for the colour-blind: from Okabe & Ito's palette, and maps whose lightness alone tells them apart
 BLUE, ORANGE = "#0072b2", "#d55e00"
-ALONG, AROUND = "viridis", "twilight"
+ALONG = colormaps["viridis"]
+AROUND = ListedColormap(
+    0.85 * colormaps["twilight"](np.linspace(0, 1, 256))[:, :3]
+)  # none is white
 
 
 def fit_curves(histories: Mapping[str, Sequence[Mapping[str, float]]]) -> Figure:

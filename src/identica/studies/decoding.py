@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,7 +30,7 @@ class Labelled(NamedTuple):
     codes: Array
     label: Array
 
-    def split(self, first: int) -> tuple[Labelled, Labelled]:
+    def split(self, first: int) -> Parts:
         """The first rows, and the others."""
         before, after = (
             Labelled(self.codes[rows], self.label[rows])
@@ -37,19 +38,23 @@ class Labelled(NamedTuple):
         )
         return before, after
 
-    def smoothed(self, window: int) -> Labelled:
-        """The means of codes over a window in time, which is cut short at the ends.
 
-        >>> Labelled(np.array([[0.0], [3.0], [0.0]]), np.zeros(3)).smoothed(3).codes.ravel()
-        array([1.5, 1. , 1.5])
-        """
-        from scipy.ndimage import uniform_filter1d
+Parts = tuple[Labelled, Labelled]  # what is known, and the test
 
-        codes, inside = (
-            uniform_filter1d(values, window, axis=0, mode="constant")
-            for values in (self.codes, np.ones((len(self.codes), 1)))
-        )
-        return Labelled(np.asarray(codes / inside), self.label)
+
+def smoothed(values: Array, window: int) -> Array:
+    """The means of rows N×n over a window in time, which is cut short at the ends.
+
+    >>> smoothed(np.array([[0.0], [3.0], [0.0]]), 3).ravel()
+    array([1.5, 1. , 1.5])
+    """
+    from scipy.ndimage import uniform_filter1d
+
+    sums, inside = (
+        uniform_filter1d(some, window, axis=0, mode="constant")
+        for some in (values, np.ones((len(values), 1)))
+    )
+    return np.asarray(sums / inside)
 
 
 def train_rows(rows: int) -> int:
@@ -57,37 +62,35 @@ def train_rows(rows: int) -> int:
     return rows * 4 // 5
 
 
-def choose(known: Labelled) -> tuple[Labelled, Labelled]:
+def choose(known: Labelled) -> Parts:
     """Of what is to fit to, the first seven eighths, and the last, by which settings are chosen."""
     return known.split(len(known.codes) * 7 // 8)
 
 
-def scores(what: str, known: Labelled, test: Labelled) -> dict[str, float]:
-    """The scores of a decoder that is fitted to known codes, on those of a test.
+def scores(what: str, coded: Callable[[int], Parts]) -> tuple[dict[str, float], int]:
+    """The scores of a decoder that is fitted to known codes, on those of a test, and the best window.
 
-    Each comes twice: of the codes as they are, and of their means over the window in time that is best for
+    Each score comes twice: of the codes as they are, and smoothed in time by the window that is best for
     the last eighth of the known ones.
 
     Args:
         what: see `decode`.
+        coded: codes of what is known and of the test, smoothed by a window.
     """
-    window = best_window(what, known)
-    return {
+    by_window = {window: coded(window) for window in WINDOWS}
+    window = min(WINDOWS, key=lambda width: _missed(what, by_window[width][0]))
+    found = {
         name + ending: value
         for width, ending in ((1, ""), (window, SMOOTHED))
-        for name, value in _scores(what, known.smoothed(width), test.smoothed(width)).items()
+        for name, value in _scores(what, *by_window[width]).items()
     }
+    return found, window
 
 
-def best_window(what: str, known: Labelled) -> int:
-    """The window over which codes of the last eighth, averaged, are best decoded."""
+def _missed(what: str, known: Labelled) -> float:
+    """The error for the last eighth, by a decoder that is fitted to what was before."""
     before, after = choose(known)
-
-    def missed(window: int) -> float:
-        smooth = after.smoothed(window)
-        return error(what, smooth.label, decode(what, before.smoothed(window), smooth.codes))
-
-    return min(WINDOWS, key=missed)
+    return error(what, after.label, decode(what, before, after.codes))
 
 
 def _scores(what: str, known: Labelled, test: Labelled) -> dict[str, float]:

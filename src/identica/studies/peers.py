@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from identica.studies.decoding import smoothed
+
 Counts = NDArray[Any]
 Encode = Callable[[Counts], NDArray[np.float64]]
 
@@ -21,24 +23,25 @@ def cebra_is_installed() -> bool:
     return find_spec("cebra") is not None
 
 
-def linear(kind: str, counts: Counts, n: int, *, seed: int) -> Encode:
+def linear(kind: str, counts: Counts, n: int, *, window: int = 1, seed: int) -> Encode:
     """n principal or independent components ("pca" or "fastica") as a function of counts.
 
-    They are those of the square roots of counts, whose noise is alike for all, with columns standardised.
+    They are those of the square roots of counts, whose noise is alike for all, smoothed by a window in time,
+    with columns standardised.
     """
     from sklearn.decomposition import PCA, FastICA
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import FunctionTransformer, StandardScaler
+    from sklearn.preprocessing import StandardScaler
 
     method = PCA(n, random_state=seed)
     if kind == "fastica":
         method = FastICA(n, whiten="unit-variance", max_iter=1000, tol=1e-3, random_state=seed)
-    model = make_pipeline(FunctionTransformer(np.sqrt), StandardScaler(), method)
+    model = make_pipeline(StandardScaler(), method)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # what it found counts all the same
-        model.fit(counts.astype(float))
-    return lambda rows: np.asarray(model.transform(rows.astype(float)))
+        model.fit(smoothed(np.sqrt(counts.astype(float)), window))
+    return lambda rows: np.asarray(model.transform(smoothed(np.sqrt(rows.astype(float)), window)))
 
 
 def cebra(counts: Counts, n: int, *, seed: int, iterations: int = 5000) -> Encode:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,7 +22,7 @@ from identica.recipes import PRESETS, Recipe
 from identica.runs import Tick
 from identica.runs.folder import METRICS, PARTS, WEIGHTS, plain, run_name
 from identica.studies import decoding, peers
-from identica.studies.decoding import SMOOTHED, Labelled, train_rows
+from identica.studies.decoding import SMOOTHED, Labelled, Parts, smoothed, train_rows
 from identica.studies.study import Finished, Picture, Study, Target, read_metrics
 from identica.training import History, write_metrics
 
@@ -140,8 +140,8 @@ class RecordingRun:
         else:
             encode = self.peer(counts)
         seconds = before + time.perf_counter() - began
-        scores = decoding.scores(self.row.what, *self.codes(encode, data))
-        result |= {"scores": scores, "seconds": seconds}
+        scores, window = decoding.scores(self.row.what, self.coded(encode, data))
+        result |= {"scores": scores, "smoothing": window, "seconds": seconds}
         if self.kind in OURS:
             tick(1, 2, "diagnosing")
             verdict = ica.diagnose(counts).verdict
@@ -166,17 +166,32 @@ class RecordingRun:
         write_metrics(folder, History(ica.history_))
         return ica, str(said[0].message) if said else None
 
-    def peer(self, counts: peers.Counts) -> peers.Encode:
-        """Another method, fitted."""
+    def peer(self, counts: peers.Counts, window: int = 1) -> peers.Encode:
+        """Another method, fitted; PCA and FastICA to counts that are smoothed by a window."""
         n = self.row.codes
         if self.kind in peers.LINEAR:
-            return peers.linear(self.kind, counts, n, seed=self.seed)
+            return peers.linear(self.kind, counts, n, window=window, seed=self.seed)
         options = {} if self.steps is None else {"iterations": self.steps}
         n += self.row.what == "factors"  # its codes have unit length: those of a box need one more
         return peers.cebra(counts, n, seed=self.seed, **options)
 
-    def codes(self, encode: peers.Encode, data: Recording) -> tuple[Labelled, Labelled]:
-        """Codes and labels of the part to fit to, and of the test; neither is smoothed across."""
+    def coded(self, encode: peers.Encode, data: Recording) -> Callable[[int], Parts]:
+        """What gives codes and labels, smoothed by a window.
+
+        PCA and FastICA are fitted to smoothed counts, which is better for them than to smooth their codes.
+        """
+        parts, counts = self.codes(encode, data), data.counts[: train_rows(len(data))]
+
+        def smooth(window: int) -> Parts:
+            if self.kind in peers.LINEAR:
+                return self.codes(self.peer(counts, window), data)
+            known, test = (Labelled(smoothed(p.codes, window), p.label) for p in parts)
+            return known, test
+
+        return smooth
+
+    def codes(self, encode: peers.Encode, data: Recording) -> Parts:
+        """Codes and labels of the part to fit to, and of the test, which are encoded by themselves."""
         first = train_rows(len(data))
         known, test = (
             Labelled(np.asarray(encode(data.counts[part]), float), data.label[part].astype(float))
@@ -199,10 +214,10 @@ class RecordingsTable(Study[RecordingRow]):
     legend = (
         "Mean ± standard deviation over seeds (how many), on the last fifth of each recording: R² of a "
         "linear map and MCC in %, median error in cm or degrees (in table.json as a share of the track "
-        f"of {recordings.TRACK} m, or of 180°). Smoothed: codes are averaged over the window in time that "
-        "is best for the last eighth of the bins to fit to. Bits: held-out evidence, on pairs of the last "
-        "fifth. Diagnosis: of the codes without the labels. Window: that of the contrastive model. "
-        "Shuffled: the contrastive model on a copy whose rows are in random order."
+        f"of {recordings.TRACK} m, or of 180°). Smoothed: codes (for PCA and FastICA, counts before the fit) "
+        "are averaged over so many bins as is best for the last eighth of those to fit to. Bits: held-out "
+        "evidence, on pairs of the last fifth. Diagnosis: of the codes without the labels. Window: the one "
+        "that the contrastive model chose. Shuffled: the same on a copy whose rows are in random order."
     )
 
     def ready(self, rows: Sequence[RecordingRow]) -> None:
@@ -272,7 +287,8 @@ class RecordingsTable(Study[RecordingRow]):
         bits = [r["bits"] for r in results if isinstance(r.get("bits"), float)]
         if bits:
             found["bits"] = f"{np.mean(bits):.2f}"
-        for name, key in (("diagnosis", "verdict"), ("window", "window")):
+        keys = {"diagnosis": "verdict", "window": "window", "smoothing": "smoothing"}
+        for name, key in keys.items():
             counted = Counter(str(r[key]) for r in results if r.get(key) is not None)
             if counted:
                 found[name] = ", ".join(

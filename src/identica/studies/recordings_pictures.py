@@ -50,12 +50,14 @@ def recovered(runs: Mapping[str, tuple[RecordingRun, Finished]]) -> list[Picture
     run, finished = runs["contrastive"]
     encode: peers.Encode = ContrastiveICA.load(finished.folder / WEIGHTS).transform
     data, what, seed = run.data(), run.row.what, f"seed {finished.seed}"
-    known, test = run.codes(encode, data)
+    known, test = run.coded(encode, data)(finished.result.get("smoothing", 1))
     codes = {"contrastive": test.codes}
+    if what == "angle":  # all at the same distance from the middle, they would cover each other
+        codes["contrastive"] = test.codes * np.linspace(0.75, 1, len(test.codes))[:, None]
     if "pca" in runs:
-        other, _ = runs["pca"]
+        other, pca = runs["pca"]
         encode = other.peer(data.counts[: train_rows(len(data))])
-        codes["PCA"] = other.codes(encode, data)[1].codes
+        codes["PCA"] = other.coded(encode, data)(pca.result.get("smoothing", 1))[1].codes
     pictures = [Picture(f"{_caption(what)}, {seed}", _codes(what, codes, test))]
     rows = int(SHOWN / data.bin)
     true, decoded = (
@@ -72,8 +74,9 @@ def recovered(runs: Mapping[str, tuple[RecordingRun, Finished]]) -> list[Picture
 
 def _caption(what: str) -> str:
     if what == "factors":
-        return "True factors of the test against their codes"
-    return f"Codes of the test, coloured by {NAMES[what].split()[0]}"
+        return "True factors of the test against their smoothed codes"
+    turns = ", from the inside out as time passes" if what == "angle" else ""
+    return f"Smoothed codes of the test, coloured by {NAMES[what].split()[0]}{turns}"
 
 
 def _codes(what: str, codes: Mapping[str, NDArray[np.float64]], test: Labelled) -> str:
