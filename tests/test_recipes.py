@@ -22,6 +22,7 @@ from identica import (
 )
 from identica.datasets import dsprites
 from identica.recipes import for_easy_pairs, for_images, for_network, for_observations
+from identica.recipes.observations import FEW, MANY
 from identica.studies import STUDIES, find
 from identica.studies.table import registered
 
@@ -230,7 +231,7 @@ def test_networks_grow_with_the_number_of_pairs():
             len(how.network) and max(how.network)
             for how in for_observations(Box(2), Normal(1.0), n)
         )
-        for n in (recipes.FEW - 1, recipes.FEW, recipes.MANY, float("inf"))
+        for n in (FEW - 1, FEW, MANY, float("inf"))
     ]
     assert sizes == sorted(sizes)
     assert sizes[0] < sizes[-1]

@@ -12,6 +12,7 @@ from identica.diagnosis.verdict import DISTRUST, PERMUTATION
 from identica.estimator.fit import diagnose, encode, some_labelled
 from identica.estimator.inputs import pairs_of
 from identica.estimator.pairs import ArrayPairs
+from identica.estimator.prepare import View
 from identica.estimator.sequences import sequences
 
 
@@ -75,7 +76,7 @@ def test_true_factors_are_compared_with_codes_of_what_was_seen(groups):
     z = np.arange(200.0)[:, None]
     ica = ContrastiveICA(2, window=3, steps=3, batch=32).fit(x, groups=groups)
     sample, _ = pairs_of(ica, x, None, None, groups, reset=False)
-    found = some_labelled(ica._view.of(sample), z)
+    found = some_labelled(View(ica.lag_, ica.window_, ica.counts_).of(sample), z)
     codes = ica.transform(x, groups=groups)
     assert sorted(found.z.ravel().tolist()) == list(range(200))
     assert np.allclose(encode(ica.model_, found.x), codes[found.z.ravel().int().numpy()], atol=1e-5)

@@ -109,6 +109,7 @@ def test_a_partner_is_found_for_any_chance():
         (np.arange(3), "one row for each of 5 rows"),
         (np.array([0.1, np.nan, 0.2, 0.3, 0.4]), r"row 1 \(from 0\) is not"),
         (np.full(5, 0.5), "constant"),
+        (np.array(["a", None, "a", "b", "b"], dtype=object), r"row 1 \(from 0\) has none"),
     ],
 )
 def test_labels_that_cannot_be_are_refused(labels, words):

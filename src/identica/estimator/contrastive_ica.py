@@ -164,7 +164,7 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
                 numbers, text) or near each other in continuous labels (numbers with a fraction), one
                 column or several. Together with `lag`, half of the positives are drawn by time.
         """
-        seed = _seed(self.random_state)
+        seed = inputs.seed_of(self.random_state)
         as_generator(seed, self.device)  # which must be there
         for name in ("selection_", "precision_"):
             self.__dict__.pop(name, None)  # of an earlier fit
@@ -260,7 +260,7 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         """
         check_is_fitted(self, "model_")
         sample, _ = inputs.pairs_of(self, X, X_pos, lag, groups, labels, reset=False)
-        sample = self._view.of(sample)
+        sample = View(self.lag_, self.window_, self.counts_).of(sample)
         pairs = sample(SCORED, generator=as_generator(0, self.device))
         bits = float(self._fit.log_likelihood(pairs).mean()) / math.log(2)
         if not math.isfinite(bits):
@@ -291,7 +291,7 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         """
         check_is_fitted(self, "model_")
         sample, _ = inputs.pairs_of(self, X, X_pos, lag, groups, labels, reset=False)
-        sample = self._view.of(sample)
+        sample = View(self.lag_, self.window_, self.counts_).of(sample)
         labelled = None
         if Z is not None:
             if not isinstance(sample, ArrayPairs):
@@ -327,10 +327,6 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return _saved.restore(cls, checkpoints.load(Path(path)), Path(path), network)
 
     # --- what fit is made of ------------------------------------------------------------------------
-
-    @property
-    def _view(self) -> View:
-        return View(self.lag_, self.window_, self.counts_)
 
     def _starts(self, sample: PairSampler, seed: int) -> Starts:
         names = ("steps", "batch", "lr", "optimizer")
@@ -369,17 +365,14 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         """
         aside = ("device", "folder", "network", "progress", "random_state", "tensorboard")
         parameters, network = self.get_params(deep=False), self.network
+        given = network if isinstance(network, nn.Module) else None
         config = {
             "kind": "fit",
             "seed": seed,
             "parameters": {k: repr(v) for k, v in parameters.items() if k not in aside},
             "device": torch.device(self.device).type,
-            "network": structure(network)
-            if isinstance(network, nn.Module)
-            else network is not None,
-            "weights": checkpoints.checksum(network.state_dict())
-            if isinstance(network, nn.Module)
-            else None,
+            "network": structure(given) if given else network is not None,
+            "weights": checkpoints.checksum(given.state_dict()) if given else None,
             "data": sample.fingerprint() if isinstance(sample, ArrayPairs) else None,
         }
         return runs.open_run(folder / runs.run_name(config), config)
@@ -404,12 +397,3 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def _seed(random_state: Any) -> int:
-    """A seed from what scikit-learn calls a random state."""
-    if isinstance(random_state, np.random.RandomState):
-        return int(random_state.randint(2**31))
-    if random_state is None or isinstance(random_state, np.random.Generator):
-        return int(np.random.default_rng(random_state).integers(2**31))
-    return count("random_state", random_state, at_least=0)

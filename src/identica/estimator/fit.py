@@ -129,6 +129,7 @@ class Run:
         self.start, self.space, self.conditional, self.folder = start, space, conditional, folder
         self.learn_precision, self.device, self.seed = learn_precision, device, seed
         self.history: list[dict[str, float]] = []
+        self.stops = True
         self._build()
 
     def _build(self) -> None:
@@ -144,8 +145,9 @@ class Run:
 
     @property
     def bits(self) -> float:
-        """The best evidence so far."""
-        return max((record["bits"] for record in self.history), default=-math.inf)
+        """The evidence for the weights that are kept: the best so far, or the last."""
+        found = [record["bits"] for record in self.history[0 if self.stops else -1 :]]
+        return max(found, default=-math.inf)
 
     @torch.no_grad()
     def score(self) -> dict[str, float]:
@@ -176,7 +178,7 @@ class Run:
         tensorboard: bool = False,
     ) -> None:
         """Train up to a step, or until there is no more evidence to be had (never, if None)."""
-        training = self.recipe.training
+        training, self.stops = self.recipe.training, patience is not None
         if self.history:
             if self.history[-1]["step"] >= min(until or training.steps, training.steps):
                 return

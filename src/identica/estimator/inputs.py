@@ -15,7 +15,7 @@ from sklearn.utils.validation import validate_data
 from torch import Tensor
 
 from identica._random import as_generator
-from identica._validate import InputTypeError, as_array, is_auto
+from identica._validate import InputTypeError, as_array, count, is_auto
 from identica.errors import InputError
 from identica.estimator.labels import as_labels
 from identica.estimator.pairs import ArrayPairs, Batch, PairSampler, are_counts, finite
@@ -223,3 +223,12 @@ def observations(ica: ContrastiveICA, name: str, X: Any, *, reset: bool) -> Arra
 
 def _is_vector(data: Any) -> bool:
     return len(data.shape if hasattr(data, "shape") else as_array("X_pos", data).shape) == 1
+
+
+def seed_of(random_state: Any) -> int:
+    """A seed from what scikit-learn calls a random state."""
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31))
+    if random_state is None or isinstance(random_state, np.random.Generator):
+        return int(np.random.default_rng(random_state).integers(2**31))
+    return count("random_state", random_state, at_least=0)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from identica._validate import as_array
 from identica.errors import InputError
-from identica.estimator.sequences import Indices
+from identica.estimator.sequences import Indices, is_missing
 
 NEIGHBOURS = (
     16,
@@ -96,8 +96,6 @@ def as_labels(labels: Any, rows: int) -> Labels:
         array = as_array("labels", labels)
         if array.ndim not in (1, 2):
             raise InputError(f"labels must be a row or N×m for {rows} rows of X, got {array.shape}")
-        if array.dtype.kind == "O" and array.ndim == 1:
-            array = array.astype(str)
         columns = [array] if array.ndim == 1 else list(array.T)
     discrete, continuous = [], []
     for column in columns:
@@ -106,6 +104,10 @@ def as_labels(labels: Any, rows: int) -> Labels:
                 f"labels must have one row for each of {rows} rows of X, got {len(column)}"
             )
         if column.dtype.kind != "f":
+            missing = [is_missing(entry) for entry in column] if column.dtype.kind == "O" else []
+            if any(missing):
+                row = missing.index(True)
+                raise InputError(f"labels must label every row, but row {row} (from 0) has none")
             discrete.append(np.unique(column.astype(str), return_inverse=True)[1])
             continue
         if not np.isfinite(column).all():

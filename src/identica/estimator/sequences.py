@@ -105,7 +105,7 @@ def _grouped(rows: int, low: int, high: int, groups: Any) -> Sequences:
     if labels.shape != (rows,):
         raise InputError(f"groups must have one entry for each of {rows} rows, got {labels.shape}")
     if labels.dtype.kind == "O":
-        missing = np.array([_is_missing(label) for label in labels])
+        missing = np.array([is_missing(label) for label in labels])
         texts = [str(label) for label in labels]
         numbers = {text: number for number, text in enumerate(sorted(set(texts)))}
         labels = np.array([numbers[text] for text in texts])
@@ -123,7 +123,7 @@ def _grouped(rows: int, low: int, high: int, groups: Any) -> Sequences:
     return Sequences(low, high, np.r_[changes, rows], order)
 
 
-def _is_missing(label: Any) -> bool:
+def is_missing(label: Any) -> bool:
     """Whether an object is None, NaN, NaT or pandas' NA."""
     return label is None or type(label).__name__ == "NAType" or bool(label != label)
 
