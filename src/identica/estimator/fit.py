@@ -46,6 +46,7 @@ FEWEST = 20  # independent pairs below which codes cannot be trusted
 LEAST_BITS = 0.05  # held-out evidence below which they cannot; rows in random order reach 0.01
 PATIENCE = 400  # steps without more evidence after which training ends
 HEAT = (
+    0.2,
     0.35,
     0.5,
     0.7,
