@@ -45,15 +45,8 @@ NEAR = 0.93  # of the best evidence: a run that may yet overtake it
 FEWEST = 20  # independent pairs below which codes cannot be trusted
 LEAST_BITS = 0.05  # held-out evidence below which they cannot; rows in random order reach 0.01
 PATIENCE = 400  # steps without more evidence after which training ends
-HEAT = (
-    0.2,
-    0.35,
-    0.5,
-    0.7,
-    1.0,
-    1.4,
-    2.0,
-)  # of held-out evidence: the average lags, an overfitted model is too sure
+# temperatures of held-out evidence: the average of the weights lags, an overfitted model is too sure
+HEAT = (0.2, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0)
 
 
 @dataclass(frozen=True)
