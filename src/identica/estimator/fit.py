@@ -147,9 +147,10 @@ def diagnose(
     from identica.diagnosis.truth import truth
 
     count("restarts", restarts, at_least=2)
-    kept, held = sample, sample
+    kept, held, times = sample, sample, None
     if isinstance(sample, ArrayPairs):
         kept, held = sample.split()
+        times = held.times(JUDGED, generator=as_generator(random_state))
         if len(held) < diagnosis.FEWEST:
             least, total = 5 * diagnosis.FEWEST, len(sample)
             raise InputError(f"X must hold at least {least} pairs to be judged, got {total}")
@@ -161,6 +162,7 @@ def diagnose(
         fit.model.space,
         fit.model.conditional,
         observations=pairs if pairs.x.ndim == 2 else None,
+        times=times,
         learn_precision=fit.loss.learn_precision is not None,
         truth=None if labelled is None else truth(labelled.z, encode(fit.model, labelled.x)),
         random_state=random_state,

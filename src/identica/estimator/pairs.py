@@ -85,13 +85,17 @@ class Sequences:
 
     def at(self, chosen: Indices, steps: Indices) -> tuple[Indices, Indices]:
         """Rows (i, j) of the chosen pairs, with `steps` from `low` to `high` between them."""
-        sequence = np.searchsorted(self._until, chosen, side="right")
-        # counted from the end of the sequence, whose last `low` rows begin no pair
-        first = self.ends[sequence] - self.low - (self._until[sequence] - chosen)
-        second = np.minimum(first + steps, self.ends[sequence] - 1)
+        first, second = self.times(chosen, steps)
         if self.order is None:
             return first, second
         return self.order[first], self.order[second]
+
+    def times(self, chosen: Indices, steps: Indices) -> tuple[Indices, Indices]:
+        """When those rows were observed, in steps of time, one sequence after the other."""
+        sequence = np.searchsorted(self._until, chosen, side="right")
+        # counted from the end of the sequence, whose last `low` rows begin no pair
+        first = self.ends[sequence] - self.low - (self._until[sequence] - chosen)
+        return first, np.minimum(first + steps, self.ends[sequence] - 1)
 
 
 def sequences(rows: int, lag: Lag = 1, groups: Any = None) -> Sequences:
@@ -194,6 +198,19 @@ class ArrayPairs:
 
     def __call__(self, size: int, *, generator: torch.Generator) -> Batch:
         """At most `size` pairs drawn at random."""
+        chosen, steps = self._drawn(size, generator)
+        first = second = chosen
+        if self.within is not None:
+            first, second = self.within.at(chosen, steps)
+        other = self.x if self.x_pos is None else self.x_pos
+        return Batch(rows_of("X", self.x, first), rows_of("X_pos", other, second))
+
+    def times(self, size: int, *, generator: torch.Generator) -> tuple[Indices, Indices] | None:
+        """When the members of the pairs that a call draws were observed; None if nobody knows."""
+        return None if self.within is None else self.within.times(*self._drawn(size, generator))
+
+    def _drawn(self, size: int, generator: torch.Generator) -> tuple[Indices, Indices]:
+        """Numbers of pairs among all, and the steps between their members."""
         n, device = len(self), generator.device
         if n <= SHUFFLED:
             drawn = torch.randperm(n, generator=generator, device=device)[:size]
@@ -201,13 +218,10 @@ class ArrayPairs:
             drawn = torch.randint(n, (size,), generator=generator, device=device)
         chosen = self._in_part(drawn.cpu().numpy())
         if self.within is None:
-            first = second = chosen
-        else:
-            low, high = self.within.low, self.within.high + 1
-            steps = torch.randint(low, high, chosen.shape, generator=generator, device=device)
-            first, second = self.within.at(chosen, steps.cpu().numpy())
-        other = self.x if self.x_pos is None else self.x_pos
-        return Batch(rows_of("X", self.x, first), rows_of("X_pos", other, second))
+            return chosen, np.zeros_like(chosen)
+        low, high = self.within.low, self.within.high + 1
+        steps = torch.randint(low, high, chosen.shape, generator=generator, device=device)
+        return chosen, steps.cpu().numpy()
 
     def fingerprint(self) -> str:
         """A hash of everything that pairs are drawn from, read some rows at a time."""
