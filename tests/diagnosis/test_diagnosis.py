@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from helpers.codes import N, advice, judged, level, pairs, same, swapped
+from helpers.codes import N, advice, held_out, judged, level, noisy, pairs, same, swapped, walk
 from identica import (
     Box,
     Euclidean,
@@ -178,3 +178,115 @@ def test_bad_input():
         diagnose([few, few], Box(2), Laplace(0.05))
     with pytest.raises(InputError, match=r"codes\[0\] has 100, codes\[1\] has 3"):
         diagnose([code, few], Box(2), Laplace(0.05))
+
+
+# --- sequences --------------------------------------------------------------------------------------
+
+
+def judged_walk(codes, times, *, known=True, **more):
+    i, j = times
+    fits = [codes_from(part[i], part[j], Laplace(0.05)) for part in (codes, -codes)]
+    return diagnose(fits, Box(3), Laplace(0.05), times=times if known else None, **more)
+
+
+def levels(diagnosis):
+    return {finding.level for finding in diagnosis.findings}
+
+
+@pytest.mark.parametrize(
+    ("rows", "seed", "noise"), [(1500, 2, 0.0), (3000, 2, 0.0), (3000, 3, 0.0), (3000, 0, 0.3)]
+)
+def test_true_factors_of_a_walk_are_never_wrong(rows, seed, noise):
+    codes = noisy(walk(rows, seed=seed), noise)
+    pairs = held_out(rows)
+    for times, known in ((pairs, True), (pairs, False), (np.sort(pairs), False)):
+        found = judged_walk(codes, times, known=known)
+        assert "wrong" not in levels(found), str(found)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.3])
+def test_functions_of_one_factor_are_never_called_recovered(noise):
+    z = walk(6000)
+    codes = noisy(np.c_[z[:, 0], z[:, 0] ** 2, np.sin(4 * z[:, 0])], noise)
+    times = held_out(len(z))
+    known = truth(z[times[0], :1], codes[times[0]])
+    for more in ({}, {"truth": known}):
+        found = judged_walk(codes, times, **more)
+        assert found.verdict == DISTRUST
+        assert level(found, "dimension") == "wrong"
+
+
+def test_a_short_walk_has_too_few_independent_rows():
+    z = walk(300)
+    found = judged_walk(z, held_out(300))
+    assert found.verdict == UNSURE
+    assert str(found).startswith("Verdict: uncertain: too few independent rows to judge 3 codes.\n")
+    assert advice(found, "rows").startswith("a longer recording")
+
+
+def test_a_sequence_in_a_random_order():
+    z = np.random.default_rng(0).permutation(walk(3000))
+    i, j = held_out(len(z))
+    found = judged_walk(z, (i, j), observations=(z[i], z[j]))
+    assert found.verdict == DISTRUST
+    assert str(found).startswith("Verdict: do not trust: nothing can be predicted")
+    assert advice(found, "score").startswith("check what is paired with what")
+
+
+def test_one_remedy_first_things_first():
+    """Memorised pairs: restarts differ, codes miss something, and so on, but none of it is the cause."""
+    z, z_pos = pairs(Box(3), Laplace(0.05))
+    rng = np.random.default_rng(0)
+    codes = [0.1 * z + rng.normal(size=z.shape) for _ in range(2)]
+    fits = [codes_from(h, h, Laplace(0.05))._replace(seen=30.0) for h in codes]
+    found = diagnose(fits, Box(3), Laplace(0.05), observations=(z, z_pos))
+    wrong = [finding.check for finding in found.findings if finding.level == "wrong"]
+    assert wrong[0] == "memory"
+    assert len(wrong) > 2
+    assert str(found).count("Try:") == 1
+    assert advice(found, "memory") == "more pairs, fewer steps, or a smaller network."
+    assert len(str(found).splitlines()) < 16
+
+
+def test_unrelated_pairs_that_were_memorised_are_unrelated_first():
+    z, z_pos = pairs(Box(3), Laplace(0.05))
+    pair = z, np.roll(z_pos, 1, axis=0)
+    code = codes_from(*pair, Laplace(0.05))._replace(seen=8.0)
+    found = diagnose([code, code], Box(3), Laplace(0.05), observations=pair)
+    assert [finding.check for finding in found.findings[:2]] == ["score", "memory"]
+
+
+# --- true factors -----------------------------------------------------------------------------------
+
+
+def test_some_true_factors_decide_about_themselves_alone():
+    z, z_pos = pairs(Box(3), Laplace(0.05))
+    code = codes_from(z, z_pos, Laplace(0.05))
+    part = diagnose([code, code], Box(3), Laplace(0.05), truth=truth(z[:, :1], z))
+    assert part.verdict == PERMUTATION
+    assert "With 1 of at least 3 true factors" in str(part)
+    lost = diagnose([code, code], Box(3), Laplace(0.05), truth=truth(z[:, :1] ** 8, z))
+    assert lost.verdict == DISTRUST
+    # two findings are wrong: the one factor that was kept does not lift the verdict
+    copies = (
+        np.c_[z[:, 0], z[:, 0] ** 2, np.ones(N)],
+        np.c_[z_pos[:, 0], z_pos[:, 0] ** 2, np.ones(N)],
+    )
+    code = codes_from(*copies, Laplace(0.05))
+    found = diagnose([code, code], Box(3), Laplace(0.05), truth=truth(z[:, :1], copies[0]))
+    assert found.truth.mcc > 0.99
+    assert found.verdict == DISTRUST
+
+
+def test_all_true_factors_settle_what_was_only_suspected():
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(N, 2))
+    pair = z, z + 0.1 * rng.normal(size=z.shape)
+    assert judged([same, same], Box(2), Normal(0.1), pair=pair).verdict == UNSURE
+    found = judged([same, same], Box(2), Normal(0.1), pair=pair, truth=truth(z, z))
+    assert found.verdict == PERMUTATION
+    assert level(found, "marginal") == "caution"
+    # but not whether pairs are related, nor what else there is in the observations
+    strangers = z, np.roll(pair[1], 1, axis=0)
+    found = judged([same, same], Box(2), Normal(0.1), pair=strangers, truth=truth(z, z))
+    assert found.verdict == DISTRUST

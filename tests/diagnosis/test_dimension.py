@@ -3,14 +3,17 @@ import math
 import numpy as np
 import pytest
 
-from helpers.codes import N, pairs, rotation
+from helpers.codes import N, held_out, noisy, pairs, rotation, walk
 from identica import Box, Normal, Sphere
 from identica.diagnosis.dimension import (
     canonical_correlations,
     intrinsic_dimension,
     missed,
+    own_share,
     pair_correlations,
+    related,
 )
+from identica.diagnosis.sequence import Order, order_of
 
 
 def test_correlations_of_pairs():
@@ -60,3 +63,55 @@ def test_noise_is_not_missed():
     nothing, told = missed(x, x_pos, z, z_pos)
     assert nothing < 0.1
     assert told == pytest.approx(0.5, abs=0.05)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_walk_fills_its_space_however_it_runs(seed):
+    """The path of a walk has dimension 2, so that neighbours in time must not count."""
+    z = walk(6000, seed=seed)
+    i, j = held_out(len(z))
+    _, order = order_of(z[i], z[j], (i, j))
+    found = intrinsic_dimension(z[i], Box(3), order=order)
+    assert found.dimension + 2 * found.error > 2.9
+    assert found.error < 0.3
+    unaware = intrinsic_dimension(z[i], Box(3))
+    assert unaware.dimension < found.dimension
+
+
+def test_time_without_rows_far_apart_says_nothing():
+    z = walk(100)
+    nothing = intrinsic_dimension(z, Box(3), order=Order(np.arange(100), 99))
+    assert nothing.error == nothing.room == 3
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.3])
+def test_a_code_of_its_own_or_a_function_of_others(noise):
+    z, z_pos = pairs(Box(3), Normal(0.05))
+
+    def two(z):
+        return np.c_[z[:, :2], np.sin(4 * z[:, 0])]
+
+    def one(z):
+        return np.c_[z[:, 0], z[:, 0] ** 2, np.sin(4 * z[:, 0])] @ rotation(3)
+
+    for codes, low, high in ((np.asarray, 0.8, 1.0), (two, 0.0, 0.25), (one, 0.0, 0.1)):
+        h, h_pos = (noisy(codes(part), noise, seed) for seed, part in enumerate((z, z_pos)))
+        assert low <= own_share(h, h_pos) <= high
+
+
+def test_what_codes_miss_is_shared_with_neighbours_in_time_as_well():
+    z = walk(6000)
+    i, j = held_out(len(z))
+    _, order = order_of(z[i], z[j], (i, j))
+    assert missed(z[i], z[j], z[i, :1], z[j, :1], order=order)[0] > 0.5
+    assert missed(z[i], z[j], z[i], z[j], order=order)[0] < 0.1
+
+
+def test_whether_observations_are_related():
+    z, z_pos = pairs(Box(3), Normal(0.05))
+    rng = np.random.default_rng(0)
+    order = Order(np.arange(len(z)), 0)
+    wide = rng.normal(size=(3, 20))
+    x, x_pos = (part @ wide + rng.normal(size=(len(part), 20)) for part in (z, z_pos))
+    assert related(x, x_pos, order)
+    assert not related(x, rng.permutation(x_pos), order)

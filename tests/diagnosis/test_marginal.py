@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from helpers.codes import N, advice, judged, pairs, rotation, same
-from identica import Box, Euclidean, Normal, Sphere, VonMisesFisher
-from identica.diagnosis.marginal import as_directions, uniform_distances
-from identica.diagnosis.verdict import LINEAR
+from helpers.codes import N, advice, judged, level, pairs, rotation, same
+from identica import Box, Euclidean, Laplace, Normal, Sphere, VonMisesFisher
+from identica.diagnosis.marginal import as_directions, blur, uniform_distances
+from identica.diagnosis.verdict import LINEAR, UNSURE
 from identica.metrics import linear_r2, procrustes
 
 
@@ -18,6 +18,15 @@ def test_distance_from_uniform_of_each_code():
     expected = stats.kstest(h[:, 1], stats.uniform(low, high - low).cdf).statistic
     assert normal == pytest.approx(expected)
     assert uniform_distances(Sphere(5).sample(N, generator=0).numpy(), Sphere(5)).max() < 0.05
+
+
+def test_noise_blurs_what_is_uniform():
+    rng = np.random.default_rng(0)
+    for noise in (0.0, 0.05, 0.2):
+        u = rng.uniform(size=20_000)
+        h = u + np.sqrt(noise / (1 - noise) / 12) * rng.normal(size=u.shape)
+        expected = uniform_distances(h[:, None], Box(1))[0]
+        assert blur(noise, 0) == pytest.approx(expected, abs=0.02)
 
 
 def test_directions_are_recognised_in_a_space_without_them():
@@ -35,3 +44,35 @@ def test_directions_are_recognised_in_a_space_without_them():
     assert found.verdict == LINEAR
     assert advice(found, "space") == 'space="sphere".'
     assert found.dimensions.intrinsic.room == 2
+
+
+# --- axes -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("space", [Box(3), Sphere(3)])
+def test_rotations_are_a_linear_map(space):
+    conditional = VonMisesFisher(10.0) if isinstance(space, Sphere) else Normal(0.05)
+    turns = [lambda z, seed=seed: z @ rotation(3, seed) for seed in range(2)]
+    found = judged(turns, space, conditional)
+    assert found.verdict == LINEAR
+    assert level(found, "axes") == "caution"
+
+
+def test_a_rotation_that_all_restarts_share_is_found_out():
+    found = judged(
+        [lambda z: z @ rotation(3), lambda z: 2 * z @ rotation(3)], Box(3), Laplace(0.05)
+    )
+    assert found.restarts.mean_permutation == pytest.approx(1)
+    assert found.verdict == LINEAR
+
+
+def test_no_axes_without_a_sign_of_them():
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(N, 3))
+    pair = z, z + 0.3 * rng.normal(size=z.shape)
+    for conditional in (Laplace(1.0), Normal(1.0)):
+        found = judged([same, same], Euclidean(3), conditional, pair=pair)
+        assert found.verdict == UNSURE  # no theorem holds
+        assert level(found, "axes") == "caution"
+    walls = judged([same, same], Box(3), Normal(1.0), pair=pair)  # which nothing comes near to
+    assert level(walls, "axes") == "caution"

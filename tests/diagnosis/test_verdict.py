@@ -5,10 +5,19 @@ import math
 import numpy as np
 import pytest
 
-from identica import Joint, Laplace, Normal, VonMisesFisher
+from identica import Box, Joint, Laplace, Normal, Sphere, VonMisesFisher
 from identica.diagnosis.conditional import GeneralizedNormalFit, Positives
 from identica.diagnosis.diagnosis import Restarts, Score
-from identica.diagnosis.verdict import Finding, _conditional, _restarts, _score, verdict
+from identica.diagnosis.dimension import Dimensions, Intrinsic
+from identica.diagnosis.sequence import Rows
+from identica.diagnosis.verdict import Finding, bend, surface, verdict
+from identica.diagnosis.verdict import conditional as _conditional
+from identica.diagnosis.verdict import restarts as _restarts
+from identica.diagnosis.verdict import score as _score
+
+
+def rows(independent=1000.0, codes=1, noise=0.0):
+    return Rows(independent, 1, np.full(codes, noise / 2), np.full(codes, noise))
 
 
 def above(x):
@@ -26,9 +35,9 @@ def scored(bits, error=0.0, control=-1.0, control_error=0.0):
 @pytest.mark.parametrize(
     ("score", "expected"),
     [
-        # nothing to speak of in the control: 0.02 bits count as nothing
-        (scored(0.02), "wrong"),
-        (scored(above(0.02)), "fine"),
+        # nothing to speak of in the control: 0.05 bits count as nothing
+        (scored(0.05), "wrong"),
+        (scored(above(0.05)), "fine"),
         # three standard errors, of the score and the control together, above the control
         (scored(0.5, error=0.0625, control=0.125, control_error=0.0625), "wrong"),
         (scored(above(0.5), error=0.0625, control=0.125, control_error=0.0625), "fine"),
@@ -93,6 +102,10 @@ def fitted(*shapes, misfit=0.0, concentration=None):
         (fitted(2**0.5), Normal(1.0), "fine"),
         (fitted(below(6**0.5)), Normal(1.0), "fine"),
         (fitted(6**0.5), Normal(1.0), "caution"),
+        # … or twice as far from the model's as another family would be
+        (fitted(above(2**-0.5)), Laplace(1.0), "fine"),
+        (fitted(below(2**-0.5)), Laplace(1.0), "caution"),
+        (fitted(0.42), Laplace(1.0), "caution"),
         # … and more than half of the intervals leave out the model's shape
         (fitted(2.0, 2.0, 1.0, 1.0), Laplace(1.0), "fine"),
         (fitted(2.0, 2.0, 2.0, 1.0, 1.0), Laplace(1.0), "caution"),
@@ -100,7 +113,7 @@ def fitted(*shapes, misfit=0.0, concentration=None):
     ],
 )
 def test_a_conditional_of_another_family_is_a_caution(found, conditional, expected):
-    assert _conditional(found, conditional).level == expected
+    assert _conditional(found, conditional, rows()).level == expected
 
 
 @pytest.mark.parametrize(
@@ -116,7 +129,65 @@ def test_an_interval_holds_its_ends(shape, interval, conditional, expected):
     # the shape is nearest to another family, so the interval decides
     fit = GeneralizedNormalFit(shape, 1.0, interval, (0.9, 1.1), 100)
     found = Positives([fit], None, 0.0, 1.0, 0.0)
-    assert _conditional(found, conditional).level == expected
+    assert _conditional(found, conditional, rows()).level == expected
+
+
+def test_noise_hides_the_family():
+    found = fitted(2.0, 2.0)
+    assert _conditional(found, Normal(1.0), rows(noise=0.29)).level == "fine"
+    hidden = _conditional(found, Normal(1.0), rows(noise=0.3))
+    assert hidden.level == "caution"
+    assert "not known" in hidden.means
+
+
+def test_noise_limits_the_agreement_of_restarts():
+    r2 = 0.92**2  # of codes with 8 % noise each, that agree but for it
+    linear = np.array([[1.0, r2], [r2, 1.0]])
+    assert _restarts(Restarts(linear, linear)).level == "wrong"
+    assert _restarts(Restarts(linear, linear, ceiling=r2)).level == "fine"
+    assert _restarts(Restarts(linear * 0.9, linear, ceiling=r2)).level == "wrong"
+
+
+@pytest.mark.parametrize(
+    ("bent", "found", "expected"),
+    [
+        (below(0.2), rows(), "fine"),
+        (0.2, rows(), "unsure"),
+        (0.4, rows(), "wrong"),
+        # noise may depend on the place, and few rows see few places
+        (0.4, rows(noise=0.3), "unsure"),
+        (0.4, rows(independent=below(3.0)), "unsure"),
+        (0.4, rows(independent=3.0), "wrong"),
+        (0.4, rows(independent=3.0, codes=2), "unsure"),
+    ],
+)
+def test_a_bend_is_wrong_only_where_rows_can_tell(bent, found, expected):
+    assert bend(Positives([], None, 0.0, 1.0, bent), Box(1), found).level == expected
+
+
+def filling(dimension, own, error=0.0):
+    intrinsic = Intrinsic(dimension, error, 3)
+    return Dimensions([True] * 3, np.ones(3), np.ones(3), intrinsic, None, None, None, own)
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (filling(2.7, 0.45), "fine"),
+        (filling(2.7, below(0.45)), "unsure"),
+        (filling(2.7, below(0.25)), "wrong"),
+        (filling(2.5, 0.45), "unsure"),
+        (filling(2.5, below(0.45)), "wrong"),
+        (filling(2.5, 0.45, error=0.1), "fine"),
+        (filling(2.5, None), "wrong"),
+        (filling(2.7, None), "fine"),
+    ],
+)
+def test_codes_repeat_each_other_if_both_signs_say_so_or_one_clearly(found, expected):
+    space = Box(3) if found.own is not None else Sphere(4)
+    assert surface(found, space, rows(codes=3)).level == expected
+    few = surface(found, space, rows(codes=3, independent=8)).level
+    assert few == ("unsure" if expected == "wrong" else expected)
 
 
 @pytest.mark.parametrize(
@@ -136,4 +207,18 @@ def test_the_gravest_finding_decides(levels, expected):
         Finding(check, level, "seen", "means")
         for check, level in zip(["axes", "other"], levels, strict=True)
     ]
-    assert verdict(findings, None) == expected
+    assert verdict(findings) == expected
+
+
+def test_true_factors_of_all_codes_decide_about_axes():
+    axes, truth = (
+        Finding("axes", "caution", "seen", "means"),
+        Finding("truth", "fine", "seen", "means"),
+    )
+    assert verdict([axes, truth]) == "recovered up to a linear map"
+    assert verdict([axes, truth], known=True) == "recovered up to permutation and scale"
+
+
+def test_a_reason_is_the_first_sentence():
+    finding = Finding("rows", "unsure", "seen", "Too few rows. Nothing more. ")
+    assert finding.reason == "too few rows"

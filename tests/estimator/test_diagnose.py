@@ -6,9 +6,10 @@ import pytest
 import torch
 
 import identica
-from helpers.codes import pairs, rotation
+from helpers.codes import pairs, rotation, walk
 from identica import MLP, Box, ContrastiveICA, InputError, Laplace
 from identica.diagnosis.verdict import DISTRUST, PERMUTATION
+from identica.estimator.pairs import ArrayPairs, sequences
 
 
 def small(shape, n):
@@ -62,6 +63,29 @@ def test_sequences_and_samplers(monkeypatch):
     assert drawn.diagnose(draw).pairs == 500
     with pytest.raises(InputError, match="Z must not be given where X draws pairs"):
         drawn.diagnose(draw, Z=x)
+
+
+@pytest.mark.parametrize("groups", [None, np.tile([1, 0, 2], 100)])
+def test_times_are_those_of_the_pairs_that_are_drawn(groups):
+    x = np.arange(300.0)[:, None]
+    within = sequences(300, (2, 3), groups)
+    pairs = ArrayPairs(x, within=within).split()[1]
+    batch, times = (
+        draw(50, generator=torch.Generator().manual_seed(0)) for draw in (pairs, pairs.times)
+    )
+    rows = np.arange(300) if within.order is None else within.order
+    for seen, when in zip(batch, times, strict=True):
+        assert rows[when].tolist() == seen.ravel().tolist()
+    assert ArrayPairs(x, x).times(50, generator=torch.Generator()) is None
+
+
+def test_the_diagnosis_of_a_sequence_knows_its_times():
+    x = walk(1500, n=2)
+    ica = ContrastiveICA(2, network=small, steps=5, batch=32).fit(x)
+    rows = ica.diagnose(x).rows
+    assert rows.apart > 5
+    assert rows.independent < 60
+    assert ica.diagnose(np.random.default_rng(0).permutation(x)).rows.independent > 200
 
 
 def test_bad_input_to_the_estimator(fitted):

@@ -38,3 +38,23 @@ def level(diagnosis, check):
 
 def advice(diagnosis, check):
     return next(finding.advice for finding in diagnosis.findings if finding.check == check)
+
+
+def walk(rows, n=3, scale=0.05, seed=0):
+    """Laplace steps in a box with walls that reflect, N×n."""
+    rng = np.random.default_rng(seed)
+    z = rng.uniform(size=n) + rng.laplace(scale=scale, size=(rows, n)).cumsum(0)
+    return np.abs((z + 1) % 2 - 1)
+
+
+def noisy(codes, noise, seed=0):
+    """Codes with noise of their own, in their standard deviations."""
+    return codes + noise * codes.std(0) * np.random.default_rng(seed).normal(size=codes.shape)
+
+
+def held_out(rows, lag=1, blocks=10):
+    """Times of pairs of each fifth block of a sequence, in a random order."""
+    first = np.arange(rows - lag)
+    first = first[first * 5 * blocks // rows % 5 == 4]
+    first = np.random.default_rng(0).permutation(first)
+    return first, first + lag

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from identica.diagnosis.dimension import parts
 from identica.diagnosis.marginal import STREAM, least_squares, own_range
+from identica.diagnosis.sequence import Order
 from identica.families import Family, Joint
 from identica.spaces import Box, Euclidean, Space, Sphere
 
@@ -65,14 +66,14 @@ class Positives:
 
 
 def positives(
-    h: Matrix, h_pos: Matrix, space: Space, conditional: Family, random_state: int
+    h: Matrix, h_pos: Matrix, space: Space, conditional: Family, order: Order, random_state: int
 ) -> Positives:
     """How positives h_pos (N×n) vary around codes h, beside the family that the model assumes."""
     families = (
         [f for f, _ in conditional.parts] if isinstance(conditional, Joint) else [conditional]
     )
     found = [
-        _positives_of_part(h[:, columns], h_pos[:, columns], part, family, random_state)
+        _positives_of_part(h[:, columns], h_pos[:, columns], part, family, order, random_state)
         for (part, columns), family in zip(parts(space), families, strict=True)
     ]
     kappas = [part.concentration for part in found if part.concentration is not None]
@@ -86,7 +87,7 @@ def positives(
 
 
 def _positives_of_part(
-    h: Matrix, h_pos: Matrix, space: Space, family: Family, random_state: int
+    h: Matrix, h_pos: Matrix, space: Space, family: Family, order: Order, random_state: int
 ) -> Positives:
     if isinstance(space, Sphere):
         from scipy.stats import ks_2samp
@@ -100,7 +101,7 @@ def _positives_of_part(
             kappa,
             float(ks_2samp(*steps).statistic),
             _ratio(spread),
-            position_dependence(h, h_pos, space, kappa, random_state=random_state),
+            position_dependence(h, h_pos, space, kappa, order=order, random_state=random_state),
         )
     differences = inner_differences(h, h_pos, space)
     fits = fit_differences(differences, random_state=random_state)
@@ -109,7 +110,7 @@ def _positives_of_part(
         None,
         misfit(differences, family.p or 2.0),
         _ratio(np.median(np.abs(h_pos - h), axis=0)),
-        position_dependence(h, h_pos, space, fits, random_state=random_state),
+        position_dependence(h, h_pos, space, fits, order=order, random_state=random_state),
     )
 
 
@@ -275,7 +276,13 @@ def simulated(h: Matrix, space: Space, fit: Fits | float, *, random_state: int) 
 
 
 def position_dependence(
-    h: Matrix, h_pos: Matrix, space: Space, fit: Fits | float, *, random_state: int = 0
+    h: Matrix,
+    h_pos: Matrix,
+    space: Space,
+    fit: Fits | float,
+    *,
+    order: Order | None = None,
+    random_state: int = 0,
 ) -> float:
     """How much the spread of positives changes from place to place, as a standard deviation of its
     logarithm (0.1: by about a tenth).
@@ -284,7 +291,7 @@ def position_dependence(
 
     beyond what walls or the curvature of a sphere make of a distribution that is the same everywhere,
     which is simulated. The covariance is a quadratic function of the place; two functions, each fitted
-    to one half of the pairs, are multiplied, so that noise does not count.
+    to one half of the pairs (of the time, in a sequence), are multiplied, so that chance does not count.
 
     If positives vary alike around all true factors, any bend of the map from factors to codes
     shows here: a map that leaves the covariance constant is affine.
@@ -302,8 +309,8 @@ def position_dependence(
     first, second = np.triu_indices(n)
     products = real[:, first] * real[:, second] - flat[:, first] * flat[:, second]
     weight = np.where(first == second, 1.0, 2.0)
-    half = np.random.default_rng(random_state).permutation(len(h)) % 2 == 0
-    fields = [place @ least_squares(place[part], products[part]) for part in (half, ~half)]
+    halves = (order or Order(np.arange(len(h)), 0)).halves(random_state)
+    fields = [place @ least_squares(place[part], products[part]) for part in halves]
     one, other = (field - field.mean(0) for field in fields)
     return float(np.sqrt(max(0.0, float((one * other).mean(0) @ weight) / (4 * n))))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -15,12 +15,21 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from identica._validate import as_matrix, same_rows
-from identica.diagnosis.axes import Axes, axes
+from identica.diagnosis import verdict as checks
 from identica.diagnosis.conditional import Positives, positives
-from identica.diagnosis.dimension import Dimensions, dimensions
-from identica.diagnosis.marginal import Marginal, as_directions, marginal
+from identica.diagnosis.dimension import Dimensions, dimensions, related
+from identica.diagnosis.marginal import (
+    Axes,
+    Marginal,
+    as_directions,
+    axes,
+    blur,
+    fixes_axes,
+    marginal,
+)
+from identica.diagnosis.sequence import Rows, order_of
 from identica.diagnosis.truth import Truth
-from identica.diagnosis.verdict import Finding, find, verdict
+from identica.diagnosis.verdict import DISTRUST, LEVELS, UNSURE, Finding
 from identica.errors import InputError
 from identica.families import Family
 from identica.metrics import agreement
@@ -31,6 +40,14 @@ Matrix = NDArray[np.float64]
 
 FEWEST = 20  # pairs that can be judged
 SHOWN = 2000  # pairs that are kept for pictures
+
+# First things first: what comes earlier may be the cause of what comes later.
+FIRST = (
+    *("score", "memory", "rows", "restarts", "codes", "dimension", "missed", "space", "bend"),
+    *("truth", "conditional", "anisotropy", "marginal", "axes"),
+)
+# What true factors of all codes say nothing about: whether pairs are related, and what holds for new ones.
+OPEN = ("score", "memory", "missed", "truth")
 
 
 # --- what is judged ---------------------------------------------------------------------------------
@@ -98,7 +115,8 @@ def codes_from(
 class Score:
     """Evidence that unseen pairs belong together, in bits above chance, with standard errors.
 
-    `control` is that of shuffled pairs, `seen` that of pairs the model was trained on.
+    `control` is that of shuffled pairs, `seen` that of pairs the model was trained on, `most` what this
+    many pairs can show. `related` says whether the observations of a pair are, where they are known.
     """
 
     bits: float
@@ -107,15 +125,17 @@ class Score:
     control_error: float
     seen: float | None
     most: float
+    related: bool | None = None
 
 
 @dataclass(frozen=True)
 class Restarts:
     """How the codes of models that started differently agree, m×m: up to a linear map (R²), and up
-    to permutation and scale (MCC)."""
+    to permutation and scale (MCC). Noise of their own leaves them no more than R² = `ceiling`."""
 
     linear: Matrix
     permutation: Matrix
+    ceiling: float = 1.0
 
     @property
     def mean_linear(self) -> float:
@@ -139,7 +159,7 @@ class Diagnosis:
             or "do not trust".
         findings: what it rests on, the gravest first.
         space, conditional: what the model assumes.
-        score, restarts, axes, dimensions, positives, marginal, truth: the numbers.
+        score, restarts, axes, dimensions, positives, marginal, rows, truth: the numbers.
         codes: some pairs of codes (h, h_pos), for pictures.
     """
 
@@ -154,15 +174,18 @@ class Diagnosis:
     dimensions: Dimensions
     positives: Positives
     marginal: Marginal
+    rows: Rows
     truth: Truth | None
     codes: tuple[Matrix, Matrix] = field(repr=False, compare=False)
 
     def __str__(self) -> str:
-        return "\n".join([f"Verdict: {self.verdict}.", *(f"{f}" for f in self.findings)])
+        poor = self.verdict in (UNSURE, DISTRUST)
+        why = f": {self.findings[0].reason}" if poor else ""
+        return "\n".join([f"Verdict: {self.verdict}{why}.", *(f"{f}" for f in self.findings)])
 
     def to_json(self) -> str:
         """All numbers and findings as JSON text."""
-        parts = ("score", "restarts", "dimensions", "positives", "marginal", "truth")
+        parts = ("score", "restarts", "dimensions", "positives", "marginal", "rows", "truth")
         numbers = {name: getattr(self, name) for name in parts}
         content: dict[str, Any] = {
             "verdict": self.verdict,
@@ -185,6 +208,7 @@ def diagnose(
     conditional: Family,
     *,
     observations: tuple[Any, Any] | None = None,
+    times: Any = None,
     learn_precision: bool = False,
     truth: Truth | None = None,
     random_state: int = 0,
@@ -195,8 +219,11 @@ def diagnose(
         codes: of at least two models, fitted from different starts, as from `codes_from`.
         space, conditional: what the models assume.
         observations: x and x_pos of the pairs, N×d, where they are rows.
+        times: steps in time of the anchors and of their positives, N each, where pairs are rows of
+            sequences; what follows from the codes themselves by default (see `order_of`).
         learn_precision: whether the models learnt a precision for each code.
-        truth: the codes beside the true factors, where these are known; it then decides.
+        truth: the codes beside true factors, where these are known; where they are of all codes, they
+            decide what the codes hold.
 
     >>> from identica import Box, Laplace
     >>> z = Box(2).sample(2000, generator=0)
@@ -214,6 +241,7 @@ def diagnose(
     seen = None
     if observations is not None:
         seen = as_matrix("x", observations[0]), as_matrix("x_pos", observations[1])
+    rows, order = order_of(h, h_pos, times)
     # factors that are directions may be found by a model that knows of none, as points of an ellipsoid
     directions = None
     if isinstance(space, (Box, Euclidean)):
@@ -221,16 +249,18 @@ def diagnose(
     (y, y_pos), filled = (h, h_pos), space
     if directions is not None:
         (y, y_pos), filled = directions, Sphere(space.dim)
+    even = marginal(y, filled, random_state)
     numbers: dict[str, Any] = {
-        "score": _score(codes[1:]),
-        "restarts": _restarts([code.h for code in codes]),
+        "score": _score(codes[1:], None if seen is None else related(*seen, order)),
+        "restarts": _restarts(codes, times),
         "axes": axes(h, h_pos, random_state),
-        "dimensions": dimensions(y, y_pos, filled, seen, random_state),
-        "positives": positives(y, y_pos, filled, conditional, random_state),
-        "marginal": marginal(y, filled, random_state),
+        "dimensions": dimensions(y, y_pos, filled, seen, order, random_state),
+        "positives": positives(y, y_pos, filled, conditional, order, random_state),
+        "marginal": replace(even, blur=blur(float(rows.noise.max()), random_state)),
+        "rows": rows,
         "truth": truth,
     }
-    findings = find(
+    findings = _find(
         space=space,
         filled=filled,
         conditional=conditional,
@@ -239,7 +269,7 @@ def diagnose(
         **numbers,
     )
     return Diagnosis(
-        verdict(findings, truth),
+        checks.verdict(findings, known=_known(truth, numbers["dimensions"])),
         findings,
         space,
         conditional,
@@ -249,7 +279,7 @@ def diagnose(
     )
 
 
-def _score(codes: Sequence[Codes]) -> Score:
+def _score(codes: Sequence[Codes], related: bool | None) -> Score:
     bits = np.mean([code.bits for code in codes], axis=0)
     control = np.mean([code.control for code in codes], axis=0)
     seen = [code.seen for code in codes if code.seen is not None]
@@ -261,14 +291,89 @@ def _score(codes: Sequence[Codes]) -> Score:
         float(control.std()) / root,
         float(np.mean(seen)) if seen else None,
         math.log2(len(bits)),
+        related,
     )
 
 
-def _restarts(codes: Sequence[Matrix]) -> Restarts:
-    def matrix(up_to: str) -> Matrix:
-        found = np.eye(len(codes))
-        for i, j in combinations(range(len(codes)), 2):
-            found[i, j] = found[j, i] = agreement([codes[i], codes[j]], up_to)
-        return found
+def _restarts(codes: Sequence[Codes], times: Any) -> Restarts:
+    signal = [1 - float(order_of(code.h, code.h_pos, times)[0].noise.mean()) for code in codes]
+    shape = 3, len(codes), len(codes)
+    linear, permutation, ceiling = np.broadcast_to(np.eye(len(codes)), shape).copy()
+    for i, j in combinations(range(len(codes)), 2):
+        both = [codes[i].h, codes[j].h]
+        linear[i, j] = linear[j, i] = agreement(both, "affine")
+        permutation[i, j] = permutation[j, i] = agreement(both, "permutation")
+        ceiling[i, j] = ceiling[j, i] = signal[i] * signal[j]
+    return Restarts(linear, permutation, max(0.5, _mean_off_diagonal(ceiling)))
 
-    return Restarts(matrix("affine"), matrix("permutation"))
+
+# --- what it means ----------------------------------------------------------------------------------
+
+
+def _find(
+    *,
+    space: Space,
+    filled: Space,
+    conditional: Family,
+    learn_precision: bool,
+    score: Score,
+    restarts: Restarts,
+    axes: dict[str, Axes],
+    dimensions: Dimensions,
+    positives: Positives,
+    marginal: Marginal,
+    rows: Rows,
+    truth: Truth | None,
+    pairs: int,
+) -> list[Finding]:
+    """All findings, the gravest first; only the first of them gives advice.
+
+    Args:
+        space, conditional: what the model assumes.
+        filled: the space that the codes fill, a sphere where they cover an ellipsoid.
+    """
+    evenly = checks.marginal(marginal, dimensions, filled, rows)
+    fixed = fixes_axes(filled, conditional, learn_precision, uniform=evenly.level == "fine")
+    found = [
+        checks.score(score),
+        *checks.memory(score),
+        *checks.rows(rows, pairs),
+        checks.restarts(restarts),
+        checks.axes(restarts, axes, fixed, filled),
+        *checks.codes(dimensions),
+        *checks.directions(space, filled),
+        checks.surface(dimensions, filled, rows),
+        *checks.missed(dimensions, rows),
+        checks.bend(positives, filled, rows),
+        checks.conditional(positives, conditional, rows),
+        checks.anisotropy(positives, learn_precision),
+        evenly,
+        *checks.truth(truth, len(dimensions.varies)),
+    ]
+    if truth is not None and _known(truth, dimensions):
+        found = _settled(found)
+    # nothing that is there was missed because of overfitting, if nothing is there
+    first = FIRST if score.related is False else ("memory", *FIRST)
+    found.sort(key=lambda f: (LEVELS.index(f.level), first.index(f.check)))
+    return [found[0], *(replace(finding, advice="") for finding in found[1:])]
+
+
+def _known(truth: Truth | None, dimensions: Dimensions) -> bool:
+    """Whether there are true factors for all codes."""
+    return truth is not None and len(truth.r2) >= len(dimensions.varies)
+
+
+def _settled(findings: list[Finding]) -> list[Finding]:
+    """What only made one suspect that factors are lost is no more than a caution if none is."""
+    if any(finding.check == "truth" and finding.level == "wrong" for finding in findings):
+        return findings
+    return [
+        replace(
+            finding,
+            level="caution",
+            means=f"{finding.means} The true factors show otherwise.",
+        )
+        if finding.level in ("wrong", "unsure") and finding.check not in OPEN
+        else finding
+        for finding in findings
+    ]

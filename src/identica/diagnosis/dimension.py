@@ -9,15 +9,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from identica.diagnosis.sequence import Order
 from identica.metrics.columns import is_constant, standardised
 from identica.spaces import Product, Space, Sphere
 
 Matrix = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
-TREE = 4096  # codes whose neighbours are looked up
-LANDMARKS = 400  # of the regression of observations on codes
-WIDTHS = 2.0, 1.0, 0.5  # of its kernel, in standard deviations of the codes
+NEIGHBOURS = 2500  # codes whose neighbours are looked up
+SHARED = 0.1  # correlation within pairs that is taken for none
+DIRECTIONS = 16  # codes that are compared with the others
+HALF = 1000  # rows of either half by which they are
+WIDTHS = 2.0, 1.0, 0.5  # of the kernel of regressions, in standard deviations of the codes
 
 
 class Intrinsic(NamedTuple):
@@ -40,6 +43,8 @@ class Dimensions:
         columns: how many dimensions the observations have; None if they are not rows.
         missed: greatest share of variance that pairs of observations share beyond their codes.
         told: share of the observations' variance that the codes determine.
+        own: least share of a code that the other codes do not foretell, see `own_share`; None on
+            a sphere, where each determines the last.
     """
 
     varies: list[bool]
@@ -49,6 +54,7 @@ class Dimensions:
     columns: int | None
     missed: float | None
     told: float | None
+    own: float | None = None
 
 
 def dimensions(
@@ -56,17 +62,23 @@ def dimensions(
     h_pos: Matrix,
     space: Space,
     observations: tuple[Matrix, Matrix] | None,
+    order: Order,
     random_state: int,
 ) -> Dimensions:
     """The dimensions of codes h and h_pos (N×n), and what they miss of the observations, if given."""
     surfaces = [
-        intrinsic_dimension(h[:, columns], part, random_state=random_state)
+        intrinsic_dimension(h[:, columns], part, order=order, random_state=random_state)
         for part, columns in parts(space)
+    ]
+    own = [
+        own_share(h[:, columns], h_pos[:, columns], order=order, random_state=random_state)
+        for part, columns in parts(space)
+        if not isinstance(part, Sphere)
     ]
     left_out = told = columns = None
     if observations is not None:
         columns = int(np.linalg.matrix_rank(standardised(observations[0]), rtol=1e-3))
-        left_out, told = missed(*observations, h, h_pos, random_state=random_state)
+        left_out, told = missed(*observations, h, h_pos, order=order, random_state=random_state)
     return Dimensions(
         varying(h).tolist(),
         pair_correlations(h, h_pos),
@@ -79,6 +91,7 @@ def dimensions(
         columns,
         left_out,
         told,
+        min(own) if own else None,
     )
 
 
@@ -112,22 +125,26 @@ def _orthonormal(matrix: Matrix) -> Matrix:
     return np.asarray(left[:, singular > 1e-8 * max(singular[0], 1e-300)])
 
 
-def intrinsic_dimension(h: Matrix, space: Space, *, random_state: int = 0) -> Intrinsic:
-    """Dimension of the set that codes lie on, from the two nearest neighbours of each:
+def intrinsic_dimension(
+    h: Matrix, space: Space, *, order: Order | None = None, random_state: int = 0
+) -> Intrinsic:
+    """Dimension of the set that codes lie on, from the distances r of near pairs of rows:
 
-        d = N / Σ_i log(r_i2 / r_i1)
+        d = 1 / mean log(r_0 / r),  r < r_0
 
-    (Facco et al., "Estimating the intrinsic dimension of datasets by a minimal neighborhood information",
-    2017), relative to codes that fill their space: of the same columns each shuffled by
-    itself, or uniform on the sphere.
+    (Takens' estimator of the correlation dimension), relative to codes that fill their space: of the
+    same columns each shuffled by itself, or uniform on the sphere. Rows that follow each other in time
+    are near whatever the dimension, so only rows far apart in time count (Theiler, "Spurious dimension
+    from correlation algorithms applied to limited time-series data", 1986). The standard error is that
+    of leaving out one tenth of the time after the other.
     """
     rng = np.random.default_rng(random_state)
-    live = h[:, varying(h)]
-    if len(live) > TREE:
-        live = live[rng.choice(len(live), TREE, replace=False)]
+    live, times = h[:, varying(h)], order or Order(np.arange(len(h)), 0)
     n = live.shape[1]
     if n < 2:
         return Intrinsic(float(n), 0.0, n)
+    rows = np.sort(rng.permutation(len(live))[:NEIGHBOURS])
+    live = live[rows]
     if isinstance(space, Sphere) and n == h.shape[1]:
         room, full = n - 1, rng.normal(size=live.shape)
         full *= np.linalg.norm(live, axis=1, keepdims=True) / np.linalg.norm(
@@ -136,8 +153,45 @@ def intrinsic_dimension(h: Matrix, space: Space, *, random_state: int = 0) -> In
     else:
         room, live = n, _whitened(live)
         full = rng.permuted(live, axis=0)
-    error = room * np.sqrt(2 / len(live))
-    return Intrinsic(room * _two_nearest(live) / _two_nearest(full), float(error), room)
+    first, second = np.triu_indices(len(rows), 1)
+    far = np.abs(times.times[rows[first]] - times.times[rows[second]]) > times.apart
+    number = min(2 * len(rows), int(far.sum()) // 20)
+    if number < 2 * len(rows) // 20:
+        return Intrinsic(float(room), float(room), room)
+    tenth = np.argsort(np.argsort(times.times[rows], kind="stable")) * 10 // len(rows)
+    found, without = _correlation_dimension(live, far, number, tenth)
+    filled, _ = _correlation_dimension(full, np.ones_like(far), number * len(far) // int(far.sum()))
+    error = np.sqrt(0.9 * np.square(without - without.mean()).sum())
+    return Intrinsic(float(room * found / filled), float(room * error / filled), room)
+
+
+def _correlation_dimension(
+    points: Matrix, pairs: NDArray[np.bool_], number: int, group: Rows | None = None
+) -> tuple[float, Matrix]:
+    """The dimension by the nearest of some pairs of points; the same without each group of points."""
+    from scipy.spatial.distance import pdist
+
+    distances = pdist(points)
+    chosen = np.flatnonzero(pairs & (distances > 0))
+    if len(chosen) < 2:
+        return 0.0, np.zeros(1)
+    number = min(number, len(chosen) - 1)
+    chosen = chosen[np.argpartition(distances[chosen], number)[: number + 1]]
+    reach = distances[chosen].max()
+    logs = np.log(reach / distances[chosen])
+    kept = logs <= np.quantile(logs, 0.9)  # the tail is that of outliers
+    # the mean of the kept nine tenths of an exponential distribution is a known part of its own
+    part, total, count = 1 + 0.1 * np.log(0.1) / 0.9, float(logs[kept].sum()), int(kept.sum())
+    if total <= 0:
+        return 0.0, np.zeros(1)
+    if group is None:
+        return part * count / total, np.zeros(1)
+    ends = np.array(np.triu_indices(len(points), 1))[:, chosen[kept]]
+    without = []
+    for each in range(int(group.max()) + 1):
+        left = (group[ends] != each).all(0)
+        without.append(part * left.sum() / max(float(logs[kept][left].sum()), 1e-300))
+    return part * count / total, np.array(without)
 
 
 def _whitened(matrix: Matrix) -> Matrix:
@@ -148,83 +202,132 @@ def _whitened(matrix: Matrix) -> Matrix:
     )
 
 
-def _two_nearest(points: Matrix) -> float:
-    from scipy.spatial import cKDTree
-
-    distances: Matrix = np.asarray(cKDTree(points).query(points, k=3)[0])[:, 1:]
-    apart = distances[distances[:, 0] > 0]
-    logs = np.sort(np.log(apart[:, 1] / apart[:, 0]))
-    if not len(logs) or logs[-1] <= 0:
-        return 0.0
-    kept = logs[: max(1, int(0.9 * len(logs)))]  # the tail is that of outliers
-    # the mean of the kept nine tenths of an exponential distribution is a known part of its own
-    return float((1 + 0.1 * np.log(0.1) / 0.9) / kept.mean())
+def related(x: Matrix, x_pos: Matrix, order: Order) -> bool:
+    """Whether the observations of a pair have something in common, by the direction in which columns
+    that are standardised covary most in one half of the pairs."""
+    mean, scale = x.mean(0), np.where(x.std(0) > 0, x.std(0), 1.0)
+    seen, seen_pos = ((part - mean) / scale for part in (x, x_pos))
+    fit, score = order.halves(0)
+    covary = seen[fit].T @ seen_pos[fit]
+    direction = np.linalg.eigh(covary + covary.T)[1][:, -1]
+    one, other = (standardised((part[score] @ direction)[:, None]) for part in (seen, seen_pos))
+    return bool((one * other).mean() > max(SHARED, 4 / np.sqrt(len(score))))
 
 
 def missed(
-    x: Matrix, x_pos: Matrix, h: Matrix, h_pos: Matrix, *, random_state: int = 0
+    x: Matrix,
+    x_pos: Matrix,
+    h: Matrix,
+    h_pos: Matrix,
+    *,
+    order: Order | None = None,
+    random_state: int = 0,
 ) -> tuple[float, float]:
     """What the codes leave out of the observations although pairs share it, and what they hold.
 
     Observations are whitened and regressed on the codes, not linearly, with one half of the pairs.
     In the other half, what is left of an observation is compared with what is left of its positive,
-    and of a stranger: the other positive whose code is nearest. Whatever depends on the codes alone,
-    however roughly, is shared with that stranger as well; a factor that is missing from the codes is shared
-    with the positive only. The first number is the share of variance that positives share and
-    strangers do not, in the direction in which it is greatest. The second is the share of all variance
-    that the codes explain; what pairs do not share (noise) may well be left out.
+    and of a stranger: of the positives at other times, that whose code is nearest. Whatever depends
+    on the codes alone, however roughly, is shared with that stranger as well; a factor that is
+    missing from the codes is shared with the positive only. The first number is the share of
+    variance that positives share and strangers do not, in the direction in which it is greatest.
+    The second is the share of all variance that the codes explain; what pairs do not share (noise)
+    may well be left out.
 
     Args:
         x, x_pos: observations, N×d.
         h, h_pos: their codes, N×n.
     """
-    order = np.random.default_rng(random_state).permutation(len(x))
-    fit, score = order[: len(x) // 2], order[len(x) // 2 :]
+    order = order or Order(np.arange(len(x)), 0)
+    fit, score = order.halves(random_state)
     seen = _whitened_alike(x, x_pos)
-    rests = [_unexplained(seen, (h, h_pos), fit, score, w, random_state) for w in WIDTHS]
-    left, left_pos = min(rests, key=lambda rest: float(np.square(rest).mean()))
+    left, left_pos = _least_unexplained(seen, (h, h_pos), fit, score, random_state)
     both = (left.T @ left + left_pos.T @ left_pos) / (2 * len(score))
-    rows, strangers = _near_strangers(h[score], h_pos[score])
+    told = 1 - float(np.trace(both)) / len(both)
+    rows, strangers = _near_strangers(h[score], h_pos[score], order.near(score, score))
+    if not len(rows):
+        return 0.0, told
     beyond = left[rows].T @ (left_pos[rows] - left_pos[strangers]) / len(rows)
     shared, directions = np.linalg.eigh((beyond + beyond.T) / 2)
     most, direction = float(shared[-1]), directions[:, -1]
     related = most > 4 / np.sqrt(len(rows)) * float(direction @ both @ direction)
-    return min(1.0, most) if related else 0.0, 1 - float(np.trace(both)) / len(both)
+    return min(1.0, most) if related else 0.0, told
 
 
-def _near_strangers(h: Matrix, h_pos: Matrix) -> tuple[Rows, Rows]:
-    """Anchors, and for each the positive of another one whose code is nearest to the anchor's.
+def own_share(
+    h: Matrix, h_pos: Matrix, *, order: Order | None = None, random_state: int = 0
+) -> float:
+    """Share of what pairs have in common in a code that the other codes do not foretell, for the code
+    or principal component where it is least: 1 for independent factors, 0 for a function of others.
+
+    Noise fills every dimension, but pairs do not share it, so it does not count.
+    """
+    live = varying(h)
+    scale = h.std(0)[live]
+    codes, codes_pos = ((part - h.mean(0))[:, live] / scale for part in (h, h_pos))
+    n = codes.shape[1]
+    if n < 2:
+        return 1.0
+    halves = (order or Order(np.arange(len(h)), 0)).halves(random_state)
+    fit, score = (half[:: -(-len(half) // HALF)] for half in halves)
+    turn = np.linalg.eigh(codes.T @ codes)[1]
+    shares = [1.0]
+    for basis in (np.eye(n), turn):
+        both = codes @ basis, codes_pos @ basis
+        for k in range(min(n, DIRECTIONS)):
+            target = both[0][:, k : k + 1], both[1][:, k : k + 1]
+            shared = float((target[0][score] * target[1][score]).sum())
+            if shared <= SHARED * float(np.square(target[0][score]).sum()):
+                continue
+            others = np.delete(both[0], k, 1), np.delete(both[1], k, 1)
+            left, left_pos = _least_unexplained(
+                target, others, fit, score, random_state, (1e-6, 1e-3), landmarks=100
+            )
+            shares.append(float((left * left_pos).sum()) / shared)
+    return max(0.0, min(shares))
+
+
+def _near_strangers(h: Matrix, h_pos: Matrix, near: NDArray[np.bool_]) -> tuple[Rows, Rows]:
+    """Anchors, and for each the positive of another one, not near in time, whose code is nearest.
 
     Only anchors that have a stranger no farther than their own positive can be compared fairly; in
     many dimensions, the quarter that comes nearest to it.
     """
-    from scipy.spatial import cKDTree
+    from scipy.spatial.distance import cdist
 
     spread = np.where(h.std(0) > 0, h.std(0), 1.0)
-    distances, found = map(np.asarray, cKDTree(h_pos / spread).query(h / spread, k=2))
-    rows = np.arange(len(h))
-    second = (found[:, 0] == rows).astype(int)
-    distance, strangers = distances[rows, second], found[rows, second]
-    excess = distance - np.linalg.norm((h_pos - h) / spread, axis=1)
+    distances = np.where(near, np.inf, cdist(h / spread, h_pos / spread))
+    strangers = distances.argmin(1)
+    excess = distances.min(1) - np.linalg.norm((h_pos - h) / spread, axis=1)
     fairest = np.argsort(excess)[: max(-(-len(h) // 4), int((excess <= 0).sum()))]
+    fairest = fairest[np.isfinite(excess[fairest])]
     return fairest, np.asarray(strangers[fairest], dtype=np.int64)
 
 
-def _unexplained(
+def _least_unexplained(
     seen: tuple[Matrix, Matrix],
     codes: tuple[Matrix, Matrix],
     fit: Rows,
     score: Rows,
-    width: float,
     random_state: int,
+    penalties: tuple[float, ...] = (1e-6,),
+    landmarks: int = 400,
 ) -> tuple[Matrix, Matrix]:
-    """What a smooth regression on the codes leaves of both members of a pair."""
-    one, other = _smooth_features(*codes, fit, width, random_state)
-    inputs = np.vstack([one[fit], other[fit]])
-    ridge = 1e-6 * len(inputs) * np.eye(inputs.shape[1])
-    targets = np.vstack([part[fit] for part in seen])
-    weights = np.linalg.solve(inputs.T @ inputs + ridge, inputs.T @ targets)
-    return seen[0][score] - one[score] @ weights, seen[1][score] - other[score] @ weights
+    """What a smooth regression on the codes leaves of both members of a pair, as smooth as suits best."""
+    rests = []
+    known = np.vstack([part[fit] for part in seen])
+    least, most = known.min(0), known.max(0)
+    for width in WIDTHS:
+        one, other = _smooth_features(*codes, fit, width, landmarks, random_state)
+        inputs = np.vstack([one[fit], other[fit]])
+        products, targets = inputs.T @ inputs, inputs.T @ known
+        for penalty in penalties:
+            ridge = penalty * len(inputs) * np.eye(len(products))
+            weights = np.linalg.solve(products + ridge, targets)
+            # where nothing was seen, nothing is made up
+            guesses = [(part[score] @ weights).clip(least, most) for part in (one, other)]
+            rests.append((seen[0][score] - guesses[0], seen[1][score] - guesses[1]))
+    return min(rests, key=lambda rest: float(np.square(rest).mean()))
 
 
 def _whitened_alike(x: Matrix, x_pos: Matrix) -> tuple[Matrix, Matrix]:
@@ -238,7 +341,7 @@ def _whitened_alike(x: Matrix, x_pos: Matrix) -> tuple[Matrix, Matrix]:
 
 
 def _smooth_features(
-    h: Matrix, h_pos: Matrix, fit: Rows, width: float, random_state: int
+    h: Matrix, h_pos: Matrix, fit: Rows, width: float, landmarks: int, random_state: int
 ) -> tuple[Matrix, Matrix]:
     """The codes and smooth functions of them (the Nyström method for a Gaussian kernel)."""
     from sklearn.kernel_approximation import Nystroem
@@ -247,7 +350,7 @@ def _smooth_features(
     codes, codes_pos = ((part - centre) / spread for part in (h, h_pos))
     kernel = Nystroem(
         gamma=1 / (width**2 * h.shape[1]),
-        n_components=min(LANDMARKS, len(fit)),
+        n_components=min(landmarks, len(fit)),
         random_state=random_state,
     ).fit(codes[fit])
     one, other = (

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from identica.diagnosis.axes import Axes, fixes_axes
 from identica.diagnosis.conditional import Positives, nearest_family
 from identica.diagnosis.dimension import Dimensions
-from identica.diagnosis.marginal import Marginal
+from identica.diagnosis.marginal import Axes, Marginal
+from identica.diagnosis.sequence import Rows
 from identica.families import Family, Joint
 from identica.spaces import Box, Space, Sphere
 
@@ -33,11 +33,12 @@ LINEAR = "recovered up to a linear map"
 UNSURE = "uncertain"
 DISTRUST = "do not trust"
 
+AVERAGE = "a window of neighbouring rows for each, so that noise averages out."
 LEVELS = ("wrong", "unsure", "caution", "fine")
 
 # Thresholds, chosen on the processes of validation/diagnosis.py that are not held out.
 ENOUGH = 0.95  # R² or correlation from which factors count as recovered
-NOTHING = 0.02  # bits
+NOTHING = 0.05  # bits
 FORGOTTEN = 0.5  # share of the score on known pairs that is left on unseen ones: memorised
 FADED = 0.8  # … and partly so
 SAME_AXES = 0.95  # MCC between restarts, and with independent components
@@ -45,11 +46,16 @@ SAME_AXES = 0.95  # MCC between restarts, and with independent components
 # σ leaves R² = 1 − σ²/5 at worst (the spread grows steadily from end to end).
 BENT = 0.4, 0.2
 FLAT = 0.9  # share of the possible dimensions
+OWN = 0.25, 0.45  # least share of a code that is its own: wrong; unsure, or wrong on a surface
 MISSED = 0.15  # share of variance
 SHARED = 0.1  # correlation of a code in pairs
 UNEVEN = 1.5  # ratio of spreads
 MISFIT = 0.05  # distance of distribution functions, where no shape is fitted
-NOT_UNIFORM = 0.04  # the same, beside what chance makes of it
+OTHER_SHAPE = 2**0.5  # ratio of shapes
+# standard errors of a distribution function, by independent rows: of pairs, and of sequences, where
+# most of what it is made of changes faster than the slowest code does
+CHANCE = 1.5, 1.0
+NOT_UNIFORM = 0.04  # distance of distribution functions, beside what chance and noise make of it
 
 
 @dataclass(frozen=True)
@@ -69,89 +75,53 @@ class Finding:
     means: str
     advice: str = ""
 
+    @property
+    def reason(self) -> str:
+        """The first sentence of what it means, to follow a colon."""
+        sentence = self.means.split(". ")[0].rstrip(".")
+        return sentence[0].lower() + sentence[1:]
+
     def __str__(self) -> str:
         advice = f" Try: {self.advice}" if self.advice else ""
         return f"  [{self.level}] {self.check}: {self.seen} {self.means}{advice}"
 
 
-def verdict(findings: list[Finding], truth: Truth | None) -> str:
-    """One of four; the true factors decide where they are known."""
-    if truth is not None:
-        if truth.mcc >= ENOUGH:
-            return PERMUTATION
-        return LINEAR if truth.mean_r2 >= ENOUGH else DISTRUST
+def verdict(findings: list[Finding], *, known: bool = False) -> str:
+    """One of four, never better than the gravest finding.
+
+    Args:
+        known: whether the true factors of all codes are known, so that they decide about axes.
+    """
     levels = {finding.level for finding in findings}
     if "wrong" in levels:
         return DISTRUST
     if "unsure" in levels:
         return UNSURE
-    axes = next(finding for finding in findings if finding.check == "axes")
-    return PERMUTATION if axes.level == "fine" else LINEAR
-
-
-def find(
-    *,
-    space: Space,
-    filled: Space,
-    conditional: Family,
-    learn_precision: bool,
-    score: Score,
-    restarts: Restarts,
-    axes: dict[str, Axes],
-    dimensions: Dimensions,
-    positives: Positives,
-    marginal: Marginal,
-    truth: Truth | None,
-    pairs: int,
-) -> list[Finding]:
-    """All findings, the gravest first.
-
-    Args:
-        space, conditional: what the model assumes.
-        filled: the space that the codes fill, a sphere where they cover an ellipsoid.
-    """
-    evenly = _marginal(marginal, dimensions, filled, pairs)
-    fixed = fixes_axes(filled, conditional, learn_precision, uniform=evenly.level == "fine")
-    found = [
-        _score(score),
-        *_memory(score),
-        _restarts(restarts),
-        _axes(restarts, axes, fixed, filled),
-        *_codes(dimensions),
-        *_directions(space, filled),
-        _surface(dimensions, filled),
-        *_missed(dimensions),
-        _bend(positives, filled),
-        _conditional(positives, conditional),
-        _anisotropy(positives, learn_precision),
-        evenly,
-        *_truth(truth),
-    ]
-    return sorted(found, key=lambda finding: LEVELS.index(finding.level))
+    decide = ("truth",) if known else ("axes", "truth")
+    fine = all(finding.level == "fine" for finding in findings if finding.check in decide)
+    return PERMUTATION if fine else LINEAR
 
 
 # --- one check each ---------------------------------------------------------------------------------
 
 
-def _score(score: Score) -> Finding:
+def score(score: Score) -> Finding:
     seen = (
-        f"Unseen pairs score {score.bits:.2f} ± {score.error:.2f} bits above chance, shuffled ones "
-        f"{round(score.control, 2) + 0.0:.2f}."  # no minus before a zero
+        f"Unseen pairs score {round(score.bits, 2) + 0.0:.2f} ± {score.error:.2f} bits above chance, "
+        f"shuffled ones {round(score.control, 2) + 0.0:.2f}."  # no minus before a zero
     )
     least = max(NOTHING, score.control + 3 * (score.error + score.control_error))
     if score.bits > least:
         return Finding("score", "fine", seen, "The codes hold something that pairs share.")
-    return Finding(
-        "score",
-        "wrong",
-        seen,
-        "The model cannot tell pairs from strangers: they are unrelated (shuffled?), or hardly anything "
-        "was learnt.",
-        "check what is paired with what (X_pos, lag, groups); more steps or pairs.",
-    )
+    if score.related:
+        means = "The model cannot tell unseen pairs from strangers, although their observations are related."
+        return Finding("score", "wrong", seen, means, "more steps, another space or conditional.")
+    means = "Nothing can be predicted. Pairs are unrelated (shuffled?), or nothing was learnt."
+    advice = "check what is paired with what (X_pos, lag, groups); more steps or pairs."
+    return Finding("score", "wrong", seen, means, advice)
 
 
-def _memory(score: Score) -> Iterator[Finding]:
+def memory(score: Score) -> Iterator[Finding]:
     if score.seen is None or score.seen < NOTHING:
         return
     seen = f"Pairs of the training score {score.seen:.2f} bits, unseen ones {score.bits:.2f}."
@@ -159,19 +129,38 @@ def _memory(score: Score) -> Iterator[Finding]:
     if left >= FADED:
         yield Finding("memory", "fine", seen, "What was learnt holds for new data.")
         return
-    forgotten = left < FORGOTTEN
-    yield Finding(
-        "memory",
-        "wrong" if forgotten else "unsure",
-        seen,
-        "The pairs were memorised." if forgotten else "Some of it was memorised.",
-        "more pairs, fewer steps, or a smaller network.",
+    level, what = (
+        ("wrong", "The training pairs were") if left < FORGOTTEN else ("unsure", "Some was")
     )
+    advice = "more pairs, fewer steps, or a smaller network."
+    yield Finding("memory", level, seen, f"{what} memorised (overfitting).", advice)
 
 
-def _restarts(restarts: Restarts) -> Finding:
+def rows(rows: Rows, pairs: int) -> Iterator[Finding]:
+    if not rows.apart:
+        return
+    noise, codes = float(np.median(rows.noise_in_pairs)), len(rows.noise)
+    seen = (
+        f"The {pairs} held-out rows follow each other in time and are worth about {rows.independent:.0f} "
+        f"independent ones; {noise:.0%} of the variance within pairs is noise of single rows."
+    )
+    if rows.few:
+        means = f"Too few independent rows to judge {codes} codes."
+        advice = "a longer recording, or one in which the factors change faster."
+        yield Finding("rows", "unsure", seen, means, advice)
+    elif rows.noisy:
+        means = "What differences within pairs show is noise as well as change."
+        yield Finding("rows", "caution", seen, means, AVERAGE)
+    else:
+        yield Finding("rows", "fine", seen, f"They are enough for {codes} codes.")
+
+
+def restarts(restarts: Restarts) -> Finding:
     number, agreement = len(restarts.linear), restarts.mean_linear
     seen = f"{number} fits from different starts agree by R² = {agreement:.3f} up to a linear map."
+    if agreement < restarts.ceiling < 1:
+        seen = f"{seen[:-1]}; their noise allows {restarts.ceiling:.3f}."
+    agreement /= restarts.ceiling
     if agreement >= ENOUGH:
         return Finding("restarts", "fine", seen, "The same is found each time.")
     # if both miss the truth independently, each has the root of their agreement with it
@@ -187,7 +176,7 @@ def _restarts(restarts: Restarts) -> Finding:
     )
 
 
-def _axes(restarts: Restarts, axes: dict[str, Axes], fixed: bool, space: Space) -> Finding:
+def axes(restarts: Restarts, axes: dict[str, Axes], fixed: bool, space: Space) -> Finding:
     agreement = restarts.mean_permutation
     seen = f"Code by code, the fits agree by MCC = {agreement:.3f}."
     mixed = "A code is a mixture of factors, so do not read single codes."
@@ -201,7 +190,7 @@ def _axes(restarts: Restarts, axes: dict[str, Axes], fixed: bool, space: Space) 
             f"This model cannot tell the factors from a rotation of them{why}. {mixed}",
             ("" if box else 'space="box" or ') + 'conditional="laplace", if that may be assumed.',
         )
-    if agreement < SAME_AXES:
+    if agreement < SAME_AXES * math.sqrt(restarts.ceiling):
         advice = "more steps; a conditional that suits the differences of the codes."
         return Finding("axes", "caution", seen, mixed, advice)
     sure = {name: found.same for name, found in axes.items() if found.sure >= SAME_AXES}
@@ -226,7 +215,7 @@ def _axes(restarts: Restarts, axes: dict[str, Axes], fixed: bool, space: Space) 
     return Finding("axes", "fine", seen, "Each code is one factor.")
 
 
-def _codes(dimensions: Dimensions) -> Iterator[Finding]:
+def codes(dimensions: Dimensions) -> Iterator[Finding]:
     still = [k + 1 for k, varies in enumerate(dimensions.varies) if not varies]
     noise = [
         k + 1
@@ -244,7 +233,7 @@ def _codes(dimensions: Dimensions) -> Iterator[Finding]:
             )
 
 
-def _directions(space: Space, filled: Space) -> Iterator[Finding]:
+def directions(space: Space, filled: Space) -> Iterator[Finding]:
     if isinstance(filled, Sphere) and not isinstance(space, Sphere):
         yield Finding(
             "space",
@@ -255,22 +244,27 @@ def _directions(space: Space, filled: Space) -> Iterator[Finding]:
         )
 
 
-def _surface(dimensions: Dimensions, space: Space) -> Finding:
-    dimension, error, room = dimensions.intrinsic
-    seen = f"The codes lie on a surface of {dimension:.1f} ± {error:.1f} dimensions, of {room}."
-    if dimension + error >= FLAT * room:
+def surface(dimensions: Dimensions, space: Space, rows: Rows) -> Finding:
+    (dimension, error, room), own = dimensions.intrinsic, dimensions.own
+    seen = f"The codes lie on a surface of {dimension:.1f} ± {error:.1f} dimensions, of {room}"
+    seen += "." if own is None else f"; at least {own:.0%} of each is its own."
+    flat = dimension + 2 * error < FLAT * room
+    redundant, doubtful = OWN
+    if not flat and (own is None or own >= doubtful):
         return Finding("dimension", "fine", seen, "They fill their space.")
+    wrong = (flat and own is None) or (own is not None and own < (doubtful if flat else redundant))
+    wrong, number = wrong and not rows.few, round(dimension) if flat else room - 1
     return Finding(
         "dimension",
-        "wrong",
+        "wrong" if wrong else "unsure",
         seen,
-        "Codes repeat each other along a bent surface.",
-        f"n_components={max(1, round(dimension))}, or learn_precision=True"
+        f"Codes {'' if wrong else 'may '}repeat each other along a bent surface.",
+        f"n_components={max(1, number)}, or learn_precision=True"
         + ("." if isinstance(space, Sphere) else ', or space="sphere".'),
     )
 
 
-def _missed(dimensions: Dimensions) -> Iterator[Finding]:
+def missed(dimensions: Dimensions, rows: Rows) -> Iterator[Finding]:
     if dimensions.missed is None:
         return
     seen = (
@@ -282,28 +276,30 @@ def _missed(dimensions: Dimensions) -> Iterator[Finding]:
     else:
         yield Finding(
             "missed",
-            "wrong",
+            "unsure" if rows.few else "wrong",
             seen,
             "Some factor is missing from the codes.",
             "a larger n_components, learn_precision=True, or another space.",
         )
 
 
-def _bend(positives: Positives, space: Space) -> Finding:
+def bend(positives: Positives, space: Space, rows: Rows) -> Finding:
     seen = f"From place to place the spread of positives changes by {positives.bend:.0%} (s.d.)."
     wrong, some = BENT
     if positives.bend < some:
         return Finding("bend", "fine", seen, "The codes are no bent image of the factors.")
     return Finding(
         "bend",
-        "wrong" if positives.bend >= wrong else "unsure",
+        "wrong" if positives.bend >= wrong and not (rows.few or rows.noisy) else "unsure",
         seen,
-        "Codes are a bent image of the factors, unless these themselves vary more in some places.",
+        "Codes are a bent image of the factors, unless these "
+        + ("or their noise " if rows.noisy else "themselves ")
+        + "vary more in some places.",
         'space="unbounded".' if isinstance(space, Box) else "another space or conditional.",
     )
 
 
-def _conditional(positives: Positives, conditional: Family) -> Finding:
+def conditional(positives: Positives, conditional: Family, rows: Rows) -> Finding:
     shapes = [fit.shape for fit in positives.codes if fit is not None]
     if positives.concentration is not None and not shapes:
         kappa, apart = positives.concentration, positives.misfit
@@ -329,16 +325,24 @@ def _conditional(positives: Positives, conditional: Family) -> Finding:
         f"{max(shapes):.2f}), the model assumes {assumed:g}; their distributions are "
         f"{positives.misfit:.2f} apart."
     )
+    if rows.noisy:
+        means = "Noise makes differences look normal, so the family of the changes is not known."
+        return Finding("conditional", "caution", seen, means, AVERAGE)
     family = nearest_family(typical)
     known = [fit.shape_interval for fit in positives.codes if fit is not None]
-    outside = sum(not low <= assumed <= high for low, high in known)
-    if family == nearest_family(assumed) or outside <= len(known) / 2:
+    outside = sum(not low <= assumed <= high for low, high in known) > len(known) / 2
+    ratio = max(typical / assumed, assumed / typical)
+    if not outside or (family == nearest_family(assumed) and ratio < OTHER_SHAPE):
         return Finding("conditional", "fine", seen, "They follow the model's family.")
+    if family == nearest_family(assumed):
+        means = "Most differences are far smaller than the largest: rests and moves, or pairs of two kinds."
+        advice = "a longer lag; check what is paired with what."
+        return Finding("conditional", "caution", seen, means, advice)
     means = "The conditional is of another family than assumed."
     return Finding("conditional", "caution", seen, means, f'conditional="{family}".')
 
 
-def _anisotropy(positives: Positives, learn_precision: bool) -> Finding:
+def anisotropy(positives: Positives, learn_precision: bool) -> Finding:
     seen = (
         f"Positives spread {positives.anisotropy:.3g} times as far along one code as along another."
     )
@@ -352,16 +356,18 @@ def _anisotropy(positives: Positives, learn_precision: bool) -> Finding:
     return Finding("anisotropy", "caution", seen, means, "learn_precision=True.")
 
 
-def _marginal(marginal: Marginal, dimensions: Dimensions, space: Space, pairs: int) -> Finding:
+def marginal(marginal: Marginal, dimensions: Dimensions, space: Space, rows: Rows) -> Finding:
     worst = float(marginal.uniform.max())
     seen = f"Codes are at most {worst:.2f} from uniform (distance of distribution functions)."
-    if worst < NOT_UNIFORM + 1.5 / math.sqrt(pairs):
-        return Finding(
-            "marginal", "fine", seen, "They fill their space evenly, as the theory asks."
-        )
+    chance = CHANCE[rows.apart > 0] / math.sqrt(rows.independent)
+    if worst < NOT_UNIFORM + marginal.blur + chance:
+        means = "They fill their space evenly, as the theory asks."
+        if worst >= 2 * NOT_UNIFORM:
+            means = "No more than noise and the number of independent rows may explain."
+        return Finding("marginal", "fine", seen, means)
     means = (
-        "The theory assumes uniform factors. If yours are not, a linear map is usual all the same; but "
-        "if they change more in some places"
+        "The codes are not uniform, but the theory assumes uniform factors. If yours are not, a linear map "
+        "is usual all the same; but if they change more in some places"
     )
     if dimensions.columns is not None and dimensions.columns <= dimensions.intrinsic.room:
         means += ", or there are more factors than columns"
@@ -374,15 +380,17 @@ def _marginal(marginal: Marginal, dimensions: Dimensions, space: Space, pairs: i
     return Finding("marginal", "unsure", seen, means, f"{advice}.")
 
 
-def _truth(truth: Truth | None) -> Iterator[Finding]:
+def truth(truth: Truth | None, codes: int) -> Iterator[Finding]:
     if truth is None:
         return
-    seen = f"With the true factors: R² = {truth.mean_r2:.3f}, MCC = {truth.mcc:.3f}."
+    number = len(truth.r2)
+    which = "the true factors" if number >= codes else f"{number} of at least {codes} true factors"
+    seen = f"With {which}: R² = {truth.mean_r2:.3f}, MCC = {truth.mcc:.3f}."
     if truth.mcc >= ENOUGH:
-        yield Finding("truth", "fine", seen, "Each factor is one code.")
+        yield Finding("truth", "fine", seen, "Each of them is one code.")
     elif truth.mean_r2 >= ENOUGH:
         yield Finding("truth", "caution", seen, "Codes are mixtures of the factors.")
     else:
         lost = [str(k + 1) for k, r2 in enumerate(truth.r2) if r2 < ENOUGH]
         means = f"Factors {', '.join(lost)} are not recovered."
-        yield Finding("truth", "wrong", seen, means, "what the other findings advise.")
+        yield Finding("truth", "wrong", seen, means, "more steps or pairs, or another space.")
