@@ -38,7 +38,7 @@ def test_points_have_their_columns():
 
 def test_devices_are_at_hand_and_hold_values():
     assert as_device("device", "cpu") == torch.device("cpu")
-    with pytest.raises(InputError, match="device must be a device of torch that is at hand"):
+    with pytest.raises(InputError, match="device must be an available torch device"):
         as_device("device", "somewhere")
     with pytest.raises(InputError, match="device must be a device that holds values, got 'meta'"):
         as_device("device", "meta")

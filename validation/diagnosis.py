@@ -22,7 +22,7 @@ With `--truth` nothing is fitted: the true factors of sequences, clean and noisy
 as codes, as held-out pairs with their times, and in their order without (`timeless`). No finding about them
 may be `wrong`. Then two of three are lost in several ways, and no verdict may be "recovered"; nor with the
 one factor that is left as `Z`, nor where it is the only code and the observations show the others.
-Thresholds were chosen with the seeds 100 to 399.
+Thresholds were chosen with seeds from 100 to 401.
 """
 
 from __future__ import annotations

@@ -187,9 +187,10 @@ def test_seeds_come_down_to_a_mean_or_a_median_with_its_spread(values):
 
 def test_figures_in_words():
     study = counting([Count(1)])
-    assert table.ours(study, Ours(0.5, 0.25, 1, 0.0)) == "50.00 (1)"
-    assert table.ours(study, Ours(0.5, 0.25, 2, 0.0)) == "50.00 ± 25.00 (2)"
     (target,) = study.targets(study.rows[0])
+    for seeds, words in ((1, "50.00 (1)"), (2, "50.00 ± 25.00 (2)")):
+        entry = table.Entry(study.rows[0], target, Ours(0.5, 0.25, seeds, 0.0), 1.0, {}, [])
+        assert table.ours(study, entry) == words
     assert table.published(study, target) == "50.00 ± 10.00"
     alone = Target("contrastive", "r2", Published(0.5, None))
     assert table.published(study, alone) == "50.00"
@@ -203,7 +204,7 @@ def test_what_a_table_has_more_of_is_told_and_kept(tmp_path):
     whole = table.collect(tmp_path, study)
     assert table.more(known, whole) == ""
     assert known == {
-        (e.row.row, "contrastive", "r2"): (e.ours, pytest.approx(e.seconds)) for e in whole
+        (e.row.row, "contrastive", "r2"): (e.ours, pytest.approx(e.seconds), {}) for e in whole
     }
     for path in sorted((tmp_path / "runs").glob("*/result.json"))[:9]:
         path.unlink()
@@ -220,7 +221,7 @@ def test_what_a_table_has_more_of_is_told_and_kept(tmp_path):
 
 @pytest.mark.parametrize("number", [1, 2, 3, 4, 5])
 def test_three_scores_are_named_and_the_others_counted(number):
-    known = {(row, "contrastive", "r2"): (Ours(0.5, 0.1, 2, 0.0), 1.0) for row in range(number)}
+    known = {(row, "contrastive", "r2"): (Ours(0.5, 0.1, 2, 0.0), 1.0, {}) for row in range(number)}
     words = table.more(known, [])
     assert words.count("2 seeds, 0 here") == min(number, 3)
     assert ("more" in words) == (number > 3)
@@ -244,7 +245,7 @@ def test_a_foreign_table_is_refused(content, tmp_path):
     write_json(tmp_path / "table.json", [record])
     # the standard error, where the table does not say
     assert table.recorded(tmp_path, study) == {
-        (1, "contrastive", "r2"): (Ours(0.5, 0.4, 4, pytest.approx(0.2)), 2)
+        (1, "contrastive", "r2"): (Ours(0.5, 0.4, 4, pytest.approx(0.2)), 2, {})
     }
     write_json(tmp_path / "table.json", [record | {"score": "mcc"}])
     with pytest.raises(InputError, match="counting has not: row 1 contrastive mcc"):

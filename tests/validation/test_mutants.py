@@ -69,7 +69,7 @@ def test_every_mutant_is_a_program_of_its_own():
         assert text != before[path]
         ast.parse(text)
     assert found == list(mutants(paths, 20, seed=0))
-    assert HOME / "theory.py" in sources([])
+    assert HOME / "mixing.py" in sources([])
 
 
 @pytest.mark.parametrize(

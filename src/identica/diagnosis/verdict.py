@@ -46,8 +46,7 @@ SAME_AXES = 0.95  # MCC between restarts, and with independent components
 # σ leaves R² = 1 − σ²/5 at worst (the spread grows steadily from end to end).
 BENT = 0.4, 0.2
 FLAT = 0.9  # share of the possible dimensions
-# least share of a code that is its own: wrong, unsure, or wrong if the dimension is low as well
-OWN = 0.25, 0.45, 0.75
+OWN = 0.25, 0.45  # least share of a code that is its own: wrong; unsure, or wrong on a surface
 MISSED = 0.15  # share of variance
 SHARED = 0.1  # correlation of a code in pairs
 UNEVEN = 1.5  # ratio of spreads
@@ -250,10 +249,10 @@ def surface(dimensions: Dimensions, space: Space, rows: Rows) -> Finding:
     seen = f"The codes lie on a surface of {dimension:.1f} ± {error:.1f} dimensions, of {room}"
     seen += "." if own is None else f"; at least {own:.0%} of each is its own."
     flat = dimension + 2 * error < FLAT * room
-    redundant, doubtful, repeated = OWN
+    redundant, doubtful = OWN
     if not flat and (own is None or own >= doubtful):
         return Finding("dimension", "fine", seen, "They fill their space.")
-    wrong = (flat and own is None) or (own is not None and own < (repeated if flat else redundant))
+    wrong = (flat and own is None) or (own is not None and own < (doubtful if flat else redundant))
     wrong, number = wrong and not rows.few, round(dimension) if flat else room - 1
     return Finding(
         "dimension",
