@@ -102,7 +102,8 @@ def any_marginal(conditional: Family, space: Space) -> Recipe:
         "potential": True,
     }
     if not isinstance(space, Sphere):
-        return Recipe(Training(steps=2000 if conditional.p == 1 else 1000), **options)
+        # distances other than squared ones have axes to find, which takes longer
+        return Recipe(Training(steps=1000 if conditional.p == 2 else 2000), **options)
     if isinstance(conditional, VonMisesFisher):
         # the learnt radius takes on the concentration of the process
         return Recipe(Training(steps=1000), radius=math.sqrt(5), **options)

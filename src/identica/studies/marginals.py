@@ -34,7 +34,7 @@ PLACES = 500  # positives at which it is compared
 
 # As wide as the marginals, nearly: a narrow conditional hardly feels a marginal.
 _REAL = [Laplace(1.0), Normal(1.0), GeneralizedNormal(3.0, 1.5)]
-_BOX = [Laplace(0.25), Normal(0.25), GeneralizedNormal(3.0, 0.5)]
+_BOX = [Laplace(0.25), Normal(0.15), GeneralizedNormal(3.0, 0.3)]
 
 
 def _cell(number: int, space: Space, marginal: Family, conditional: Family) -> Row:
