@@ -229,3 +229,19 @@ def test_centres_come_in_any_shape(space, shape):
         assert space.contains(z, tolerance=1e-9).all()
         assert (z - centre).abs().max() < 0.05  # twenty times the spread, or more
         assert (z != centre).any(dim=-1).all()
+
+
+@pytest.mark.parametrize(
+    ("n", "dtype"),
+    [(2, torch.float64), (3, torch.float32), (3, torch.float64), (10, torch.float32)],
+)
+def test_centres_and_draws_may_have_the_same_seed(n, dtype):
+    """Both start from the same normal numbers then, which say nothing of a direction to go."""
+    space = Sphere(n, radius=2.0)
+    centre = space.sample(N, generator=0, dtype=dtype)
+    z = VonMisesFisher(5.0).sample(space, centre, generator=0)
+    assert space.contains(z).all()
+    cosine = (z * centre).sum(dim=1).double() / 4
+    # a cosine is within [−1, 1], so its mean deviates by less than 5/√N
+    assert cosine.mean().item() == pytest.approx(mean_cosine(n, 5.0), abs=5 / math.sqrt(N))
+    assert len(z.unique(dim=0)) == N

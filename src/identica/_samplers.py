@@ -297,10 +297,11 @@ def _under_tangents(c: float, scale: float, beta: float, a: float, b: float, pla
 
 
 @compiled
-def on_sphere(centre: Array, angles: Table, side: Array, place: Any, out: Array) -> None:
+def on_sphere(centre: Array, angles: Table, side: Array, place: Any, out: Array) -> bool:
     """A von Mises–Fisher draw around each centre on the unit sphere: an angle, and a direction at right
-    angles to it."""
+    angles to it, from a vector `side`; False if such a vector is parallel to its centre."""
     rows, n = centre.shape
+    apart = True
     for i in range(rows):
         angle, place = _draw(angles, place)
         along = 0.0
@@ -310,11 +311,13 @@ def on_sphere(centre: Array, angles: Table, side: Array, place: Any, out: Array)
         for d in range(n):
             x = side[i, d] - along * centre[i, d]
             square += x * x
+        apart &= square > 1e-12 * along * along
         gap = 2 * math.sin(angle / 2) ** 2  # 1 − cos: small angles keep their digits
         sine = math.sqrt(gap * (2 - gap) / square)
         cosine = 1 - gap - sine * along
         for d in range(n):
             out[i, d] = cosine * centre[i, d] + sine * side[i, d]
+    return apart
 
 
 # --- the same for tensors ------------------------------------------------------------------------
@@ -368,8 +371,11 @@ def von_mises_fisher(
 ) -> Tensor:
     """Von Mises–Fisher draws around each centre (…×n) on the sphere."""
     rows, table = _rows(centre), angle_table(space.dim - 1, float(kappa))
-    side = torch.randn(rows.shape, generator=generator, dtype=centre.dtype).numpy()
-    out = np.empty_like(rows)
-    on_sphere(rows / space.radius, table, side, _place(generator), out)
+    out, apart = np.empty_like(rows), False
+    while (
+        not apart
+    ):  # all are parallel where the centres were drawn by a generator of the same seed
+        side = torch.randn(rows.shape, generator=generator, dtype=centre.dtype).numpy()
+        apart = on_sphere(rows / space.radius, table, side, _place(generator), out)
     out *= space.radius
     return torch.from_numpy(out).reshape(centre.shape)
