@@ -13,6 +13,7 @@ from identica import (
     Uniform,
     VonMisesFisher,
 )
+from identica.process import Pairs, Walk
 
 
 def mixing(n):
@@ -116,3 +117,17 @@ def test_a_pool_needs_a_wide_conditional_and_a_uniform_marginal():
         lumpy.pool(20, 2, generator=0)
     with pytest.raises(InputError, match="size"):
         lumpy.pool(1, 2, generator=0)
+
+
+def test_pairs_of_codes_are_those_of_the_observations():
+    """Codes are made for all observations at once, and come apart again."""
+    codes = torch.arange(8.0).reshape(4, 2)
+    pairs = Pairs(*torch.rand(4, 2, 3))
+    assert [part.tolist() for part in pairs.split(codes)] == [
+        codes[:2].tolist(),
+        codes[2:].tolist(),
+    ]
+    assert torch.equal(pairs.observed, torch.cat([pairs.x, pairs.x_pos]))
+    walk = Walk(torch.rand(4, 3), torch.rand(4, 5))
+    assert [part.tolist() for part in walk.split(codes)] == [codes[:3].tolist(), codes[1:].tolist()]
+    assert walk.observed is walk.x

@@ -206,3 +206,37 @@ def test_a_seed_gives_the_draws_it_always_gave(space, family, draws):
     centre = pole.double().expand(2, -1) * (not isinstance(space, Euclidean))
     found = family.sample(space, centre, generator=7)
     np.testing.assert_allclose(found.numpy(), draws, atol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(3,), (5, 3), (4, 5, 3)])
+@pytest.mark.parametrize("space", [Sphere(3, radius=2.0), Box(3)], ids=str)
+def test_centres_come_in_any_shape(space, shape):
+    centre = space.sample(math.prod(shape[:-1]), generator=0, dtype=torch.float64).reshape(shape)
+    generator = torch.Generator().manual_seed(0)
+    family = VonMisesFisher(1e6) if isinstance(space, Sphere) else Laplace(1e-3)
+    draws = [family.sample(space, centre, generator=generator)]
+    if isinstance(space, Sphere):
+        draws.append(_rejection.von_mises_fisher(1e6, space, centre, generator))
+    else:
+        draws.append(_rejection.coordinatewise(1.0, 1e-3, space, centre, generator))
+    for z in draws:
+        assert z.shape == shape
+        assert space.contains(z, tolerance=1e-9).all()
+        assert (z - centre).abs().max() < 0.05  # twenty times the spread, or more
+        assert (z != centre).any(dim=-1).all()
+
+
+@pytest.mark.parametrize(
+    ("n", "dtype"),
+    [(2, torch.float64), (3, torch.float32), (3, torch.float64), (10, torch.float32)],
+)
+def test_centres_and_draws_may_have_the_same_seed(n, dtype):
+    """Both start from the same normal numbers then, which say nothing of a direction to go."""
+    space = Sphere(n, radius=2.0)
+    centre = space.sample(N, generator=0, dtype=dtype)
+    z = VonMisesFisher(5.0).sample(space, centre, generator=0)
+    assert space.contains(z).all()
+    cosine = (z * centre).sum(dim=1).double() / 4
+    # a cosine is within [−1, 1], so its mean deviates by less than 5/√N
+    assert cosine.mean().item() == pytest.approx(mean_cosine(n, 5.0), abs=5 / math.sqrt(N))
+    assert len(z.unique(dim=0)) == N

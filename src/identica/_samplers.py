@@ -292,10 +292,11 @@ def _under_tangents(c: float, scale: float, beta: float, a: float, b: float, pla
 
 
 @compiled
-def on_sphere(centre: Array, angles: Table, side: Array, place: Any, out: Array) -> None:
+def on_sphere(centre: Array, angles: Table, side: Array, place: Any, out: Array) -> bool:
     """A von Mises–Fisher draw around each centre on the unit sphere: an angle, and a direction at right
-    angles to it."""
+    angles to it, from a vector `side`; False if such a vector is parallel to its centre."""
     rows, n = centre.shape
+    apart = True
     for i in range(rows):
         angle, place = _draw(angles, place)
         along = 0.0
@@ -305,11 +306,13 @@ def on_sphere(centre: Array, angles: Table, side: Array, place: Any, out: Array)
         for d in range(n):
             x = side[i, d] - along * centre[i, d]
             square += x * x
+        apart &= square > 1e-12 * along * along
         gap = 2 * math.sin(angle / 2) ** 2  # 1 − cos: small angles keep their digits
         sine = math.sqrt(gap * (2 - gap) / square)
         cosine = 1 - gap - sine * along
         for d in range(n):
             out[i, d] = cosine * centre[i, d] + sine * side[i, d]
+    return apart
 
 
 # --- the same for tensors ------------------------------------------------------------------------
@@ -366,9 +369,18 @@ def von_mises_fisher(
 ) -> Tensor:
     """Von Mises–Fisher draws around each centre (…×n) on the sphere."""
     rows, table = _rows(centre), angle_table(space.dim - 1, float(kappa))
+<<<<<<< HEAD
     out = np.empty_like(rows)
     dtype, device = torch.from_numpy(rows).dtype, generator.device
     side = torch.randn(rows.shape, generator=generator, dtype=dtype, device=device).cpu().numpy()
     on_sphere(rows / space.radius, table, side, _place(generator), out)
+=======
+    out, apart = np.empty_like(rows), False
+    while (
+        not apart
+    ):  # all are parallel where the centres were drawn by a generator of the same seed
+        side = torch.randn(rows.shape, generator=generator, dtype=centre.dtype).numpy()
+        apart = on_sphere(rows / space.radius, table, side, _place(generator), out)
+>>>>>>> tests
     out *= space.radius
     return torch.from_numpy(out).reshape(centre.shape).to(centre)

@@ -44,8 +44,9 @@ def test_codes_after_the_best_linear_map(mixed):
     assert words == "after the best linear map"
 
 
-def test_codes_after_the_best_order_sign_and_scale(mixed):
-    z, codes = mixed
+@pytest.mark.parametrize("unit", [1.0, 1e-4])
+def test_codes_after_the_best_order_sign_and_scale(mixed, unit):
+    z, codes = mixed[0], unit * mixed[1]
     found, words = align(z, codes, "mcc")
     for factor, column, code in zip(z.T, found.T, codes[:, [1, 2, 0]].T, strict=True):
         slope, shift = np.polyfit(code, factor, 1)

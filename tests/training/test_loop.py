@@ -23,7 +23,7 @@ from identica import (
     train,
 )
 from identica.errors import NonFiniteLossError
-from identica.training import Contrastive, Supervised
+from identica.training import Contrastive, Supervised, loop
 
 
 def test_contrastive_training_inverts_a_small_mixing():
@@ -186,3 +186,11 @@ def test_the_defaults_of_training():
     assert numbers_of(train) == {"seed": 0}
     schedule = {"steps": 3000, "batch": 1024, "lr": 1e-2, "warmup": 50, "decay": 1.0}
     assert numbers_of(Training) == {**schedule, "score_every": 250, "checkpoint_every": 250}
+
+
+def test_batch_normalisation_stays_as_it_is_on_the_cpu(monkeypatch):
+    """torch synchronises it between processes on GPUs only, and fails elsewhere."""
+    monkeypatch.setattr(loop, "DistributedDataParallel", lambda module: module)
+    network = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2))
+    assert loop._shared(network) is network
+    assert type(network[1]) is torch.nn.BatchNorm1d
