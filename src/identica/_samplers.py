@@ -369,18 +369,10 @@ def von_mises_fisher(
 ) -> Tensor:
     """Von Mises–Fisher draws around each centre (…×n) on the sphere."""
     rows, table = _rows(centre), angle_table(space.dim - 1, float(kappa))
-<<<<<<< HEAD
-    out = np.empty_like(rows)
-    dtype, device = torch.from_numpy(rows).dtype, generator.device
-    side = torch.randn(rows.shape, generator=generator, dtype=dtype, device=device).cpu().numpy()
-    on_sphere(rows / space.radius, table, side, _place(generator), out)
-=======
     out, apart = np.empty_like(rows), False
-    while (
-        not apart
-    ):  # all are parallel where the centres were drawn by a generator of the same seed
-        side = torch.randn(rows.shape, generator=generator, dtype=centre.dtype).numpy()
-        apart = on_sphere(rows / space.radius, table, side, _place(generator), out)
->>>>>>> tests
+    dtype, device = torch.from_numpy(rows).dtype, generator.device
+    while not apart:  # all are parallel where the centres were drawn by a generator of the same seed
+        side = torch.randn(rows.shape, generator=generator, dtype=dtype, device=device)
+        apart = on_sphere(rows / space.radius, table, side.cpu().numpy(), _place(generator), out)
     out *= space.radius
     return torch.from_numpy(out).reshape(centre.shape).to(centre)
