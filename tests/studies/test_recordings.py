@@ -162,7 +162,7 @@ def test_the_page_has_its_pictures(done):
     for caption in (
         "Smoothed codes of the test, coloured by position, seed 0",
         "Loss in training and held-out evidence",
-        "Decoded and true",
+        "Decoded from smoothed codes",
     ):
         assert page.count(f"<figcaption>{caption}") == 1
     assert "<th><button>diagnosis</button></th>" in page

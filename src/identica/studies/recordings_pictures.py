@@ -68,7 +68,7 @@ def recovered(runs: Mapping[str, tuple[RecordingRun, Finished]]) -> list[Picture
     figure = plots.decoded_over_time(
         data.bin * np.arange(len(true), dtype=float), true, decoded, names, period=PERIODS.get(what)
     )
-    caption = f"Decoded and true in the first {data.bin * len(true):.0f} s of the test, {seed}"
+    caption = f"Decoded from smoothed codes, {data.bin * len(true):.0f} s of the test, {seed}"
     return [*pictures, Picture(caption, plots.inline(figure, dpi=90))]
 
 
