@@ -371,7 +371,9 @@ def von_mises_fisher(
     rows, table = _rows(centre), angle_table(space.dim - 1, float(kappa))
     out, apart = np.empty_like(rows), False
     dtype, device = torch.from_numpy(rows).dtype, generator.device
-    while not apart:  # all are parallel where the centres were drawn by a generator of the same seed
+    while (
+        not apart
+    ):  # all are parallel where the centres were drawn by a generator of the same seed
         side = torch.randn(rows.shape, generator=generator, dtype=dtype, device=device)
         apart = on_sphere(rows / space.radius, table, side.cpu().numpy(), _place(generator), out)
     out *= space.radius
