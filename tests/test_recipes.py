@@ -43,7 +43,7 @@ def test_every_finished_run_has_the_name_that_its_configuration_gives(name, no_d
     """Finished runs are found by their names: today's configurations still give those in results/."""
     study = find(name)
     rows = {row.row: row for row in study.rows}
-    if not (RESULTS / name).exists():
+    if not (RESULTS / name / "study.json").exists():
         pytest.skip(f"no results of {name} yet")
     registered_as, runs = registered(RESULTS / name)
     assert registered_as == name
