@@ -13,7 +13,8 @@ import torch
 from numpy.typing import NDArray
 
 from identica import Box, Euclidean, Laplace, Normal, Sphere, VonMisesFisher
-from identica.estimator.pairs import ArrayPairs, sequences
+from identica.estimator.pairs import ArrayPairs
+from identica.estimator.sequences import sequences
 from identica.families import Family
 from identica.spaces import Space
 
