@@ -3,9 +3,9 @@
     python -m validation.own_data [NAME …]       # writes results/own_data.json and .md
 
 five-factors: the README's lines. ten-factors: the paper's number of them. sequences: a slow random walk
-in a box. kitti-masks: real masks in motion. The others are walks of few factors as a recording has them: in a
-table, in sessions, by sensors of whole numbers, in many noisy columns, in frames, in too few rows. A part that
-is measured again replaces its old figures; the others stay. One thread.
+in a box. kitti-masks: real masks in motion. The others are walks of few factors as a recording has them: in
+a table, in sessions, by sensors of whole numbers, in many noisy columns, in frames, in too few rows. A part
+that is measured again replaces its old figures; the others stay. One thread.
 """
 
 from __future__ import annotations
@@ -95,8 +95,8 @@ def recording(kind: str, seed: int) -> dict[str, float]:
     rows = {"table": 6000, "sessions": 6000, "frames": 3000, "short": 300, "clean": 20_000}
     n, total = 5 if kind == "clean" else 3, rows.get(kind, 10_000)
     groups = np.repeat(np.arange(5), 1200) if kind == "sessions" else None
-    z = np.concatenate([walk(rng, total // 5, n) for _ in range(5)])
-    z = z if kind == "sessions" else walk(rng, total, n)
+    parts = 1 if groups is None else 5
+    z = np.concatenate([walk(rng, total // parts, n) for _ in range(parts)])
     if kind == "sensors":  # of gains and offsets of their own
         x = mixed(rng, z, 8)
         gain = 10 ** rng.uniform(1.5, 3.5, 8)
