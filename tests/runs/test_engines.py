@@ -229,3 +229,24 @@ def test_progress_is_told_now_and_then(tmp_path, monkeypatch):
         tick(step, 10, "drawing")
         found = {"session": ".session-x", "step": told, "steps": 10, "doing": "drawing"}
         assert pool.read_progress(tmp_path) == found
+
+
+def test_runs_that_saw_two_workers_die_are_tried_one_by_one(tmp_path):
+    todo, widths, said = jobs(Count(1), Count(2)), [], []
+
+    def die(tasks):
+        for _, (_, folder, session, _), _ in tasks:
+            folder.mkdir(exist_ok=True)
+            pool._teller(folder, session)(1, 5)
+        raise RuntimeError("a worker\nwas killed")
+
+    def places(width):
+        widths.append(width)
+        return nullcontext(die)
+
+    engine = SimpleNamespace(width=lambda: 4, threads=1, places=places)
+    failures = pool.run_all(engine, todo, tmp_path, said.append)
+    assert widths == [2, 2, 1, 1]
+    why = "its worker died: a worker was killed"
+    assert failures == {job.name: why for job in todo}
+    assert said == ["a worker died; runs under way are tried again: 2"] * 2
