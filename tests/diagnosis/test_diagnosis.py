@@ -220,7 +220,7 @@ def test_a_short_walk_has_too_few_independent_rows():
     z = walk(300)
     found = judged_walk(z, held_out(300))
     assert found.verdict == UNSURE
-    assert str(found).startswith("Verdict: uncertain: too few independent rows to judge 3 codes.\n")
+    assert str(found).startswith("Verdict: uncertain. Too few independent rows to judge 3 codes.\n")
     assert advice(found, "rows").startswith("a longer recording")
 
 
@@ -229,7 +229,7 @@ def test_a_sequence_in_a_random_order():
     i, j = held_out(len(z))
     found = judged_walk(z, (i, j), observations=(z[i], z[j]))
     assert found.verdict == DISTRUST
-    assert str(found).startswith("Verdict: do not trust: nothing can be predicted")
+    assert str(found).startswith("Verdict: do not trust. Nothing can be predicted.")
     assert advice(found, "score").startswith("check what is paired with what")
 
 

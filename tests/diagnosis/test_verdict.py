@@ -221,4 +221,4 @@ def test_true_factors_of_all_codes_decide_about_axes():
 
 def test_a_reason_is_the_first_sentence():
     finding = Finding("rows", "unsure", "seen", "Too few rows. Nothing more. ")
-    assert finding.reason == "too few rows"
+    assert finding.reason == "Too few rows."

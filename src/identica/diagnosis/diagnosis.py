@@ -180,8 +180,8 @@ class Diagnosis:
 
     def __str__(self) -> str:
         poor = self.verdict in (UNSURE, DISTRUST)
-        why = f": {self.findings[0].reason}" if poor else ""
-        return "\n".join([f"Verdict: {self.verdict}{why}.", *(f"{f}" for f in self.findings)])
+        why = f" {self.findings[0].reason}" if poor else ""
+        return "\n".join([f"Verdict: {self.verdict}.{why}", *(f"{f}" for f in self.findings)])
 
     def to_json(self) -> str:
         """All numbers and findings as JSON text."""

@@ -77,9 +77,8 @@ class Finding:
 
     @property
     def reason(self) -> str:
-        """The first sentence of what it means, to follow a colon."""
-        sentence = self.means.split(". ")[0].rstrip(".")
-        return sentence[0].lower() + sentence[1:]
+        """The first sentence of what it means."""
+        return self.means.split(". ")[0].rstrip(".") + "."
 
     def __str__(self) -> str:
         advice = f" Try: {self.advice}" if self.advice else ""
