@@ -50,7 +50,7 @@ from identica.spaces import Space
 from identica.theory import counterexample
 
 RESULTS = Path(__file__).parent.parent / "results" / "guarantees.json"
-N, REACHED = 3, 0.99
+N, REACHED, STEPS = 3, 0.99, 800
 S, B, R = Sphere(N), Box(N), Euclidean(N)
 PROCESSES: list[tuple[Space, Family, Family]] = [
     *itertools.product([S], [Uniform(), Normal(1.0)], [VonMisesFisher(5.0), Normal(0.3)]),
@@ -71,10 +71,12 @@ class Model(NamedTuple):
     learnt: bool
     potential: bool
 
-    def make(self, seed: int) -> ContrastiveModel:
+    def make(self, seed: int, *, soften: int | None = None) -> ContrastiveModel:
+        """The model, untrained; for training, a sphere closes in on the codes in some steps."""
         head: Head | None = None
-        if isinstance(self.space, Sphere) and self.learnt:
-            head = SphereHead(Sphere(N, 2.0), learnable=True)
+        if isinstance(self.space, Sphere):
+            start = Sphere(N, 2.0) if self.learnt else self.space
+            head = SphereHead(start, learnable=self.learnt, soften=soften)
         if isinstance(self.space, Box):
             head = BoxHead(self.space, learnable=True, start=4.0, lr=2e-3)
         potential = Potential(N, seed=seed) if self.potential else None
@@ -111,7 +113,7 @@ def examine(
     found = guarantee(process, model.make(seed))
     record: dict[str, Any] = {"pair": name(assumptions, model), "up_to": found.up_to}
     if found:
-        record |= trained(process, model.make(seed), seed)
+        record |= trained(process, model.make(seed, soften=STEPS // 2), seed)
         score = record["mcc" if found.up_to == "permutation" else "r2"]
         record["kept"] = score >= REACHED
     began = time.perf_counter()
@@ -124,7 +126,7 @@ def trained(process: GenerativeProcess, model: ContrastiveModel, seed: int) -> d
     """The scores of the model after training."""
     source = "positives" if model.potential is not None else "anchors"
     loss = InfoNCE(model.conditional, negatives_from=source, symmetric=model.potential is not None)
-    train(Contrastive(model, loss), process.sample, Training(steps=800, batch=512), seed=2 * seed)
+    train(Contrastive(model, loss), process.sample, Training(steps=STEPS, batch=512), seed=2 * seed)
     z = process.latents(4096, generator=2 * seed + 1)
     with torch.no_grad():
         codes = model(process.mixing(z))
