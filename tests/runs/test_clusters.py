@@ -106,7 +106,9 @@ def dask_cluster(tmp_path):
         worker = [*dask[:2], f"{dask[2]}worker", address, "--host=127.0.0.1", "--nthreads=1"]
         worker += ["--no-dashboard", f"--local-directory={tmp_path}"]
         stack.enter_context(process(*worker, log=log, cwd=tmp_path))
-        yield address, stack.enter_context(process(*worker, log=log, cwd=tmp_path))
+        victim = stack.enter_context(process(*worker, log=log, cwd=tmp_path))
+        wait_for(lambda: log.read_text().count("Registered to") == 2)
+        yield address, victim
 
 
 CLUSTERS = {"ray": ray_cluster, "dask": dask_cluster}
