@@ -230,7 +230,8 @@ def missed(
     and of a stranger: of the positives at other times, that whose code is nearest. Whatever depends
     on the codes alone, however roughly, is shared with that stranger as well; a factor that is
     missing from the codes is shared with the positive only. The first number is the share of
-    variance that positives share and strangers do not, in the direction in which it is greatest.
+    variance that positives share and strangers do not, in the direction in which it is greatest in
+    the other half of the time.
     The second is the share of all variance that the codes explain; what pairs do not share (noise)
     may well be left out.
 
@@ -247,10 +248,19 @@ def missed(
     rows, strangers = _near_strangers(h[score], h_pos[score], order.near(score, score))
     if not len(rows):
         return 0.0, told
-    beyond = left[rows].T @ (left_pos[rows] - left_pos[strangers]) / len(rows)
-    shared, directions = np.linalg.eigh((beyond + beyond.T) / 2)
-    most, direction = float(shared[-1]), directions[:, -1]
-    related = most > 4 / np.sqrt(len(rows)) * float(direction @ both @ direction)
+    shares = left[rows], left_pos[rows] - left_pos[strangers]
+    # the greatest of many directions is great by chance, all the more in rows that are alike: each half of
+    # the time finds its own, which is judged in the other
+    ahead = np.argsort(order.times[score[rows]], kind="stable")
+    parts = ahead[: len(ahead) // 2], ahead[len(ahead) // 2 :]
+    most, spread = 0.0, 0.0
+    for found, judged in (parts, parts[::-1]):
+        beyond = shares[0][found].T @ shares[1][found]
+        direction = np.linalg.eigh(beyond + beyond.T)[1][:, -1]
+        along, along_pos = (share[judged] @ direction for share in shares)
+        most += float((along * along_pos).sum()) / len(rows)
+        spread += float(direction @ both @ direction) / 2
+    related = most > 4 / np.sqrt(len(rows)) * spread
     return min(1.0, most) if related else 0.0, told
 
 

@@ -95,7 +95,7 @@ def for_network(
 
 def for_images(space: Space, conditional: Family, *, learn_precision: bool = False) -> list[Recipe]:
     """Recipes for a convolutional network on images."""
-    training = Training(steps=600, batch=64, lr=1e-3, optimizer="adamw", warmup=20, decay=0)
+    training = Training(steps=2500, batch=64, lr=1e-3, optimizer="adamw", warmup=20, decay=0)
     options = _options(space, conditional, learn_precision=learn_precision)
     return [Recipe(training, network="conv", **options)]
 
