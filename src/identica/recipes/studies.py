@@ -85,15 +85,15 @@ def for_process(marginal: Family, conditional: Family, space: Space, model: Fami
     return Recipe(Training(steps=6000), **options)  # linear maps are found soon, the axes late
 
 
-def any_marginal(conditional: Family, space: Space) -> Recipe:
+def any_marginal(space: Space, conditional: Family, codes: Space) -> Recipe:
     """The recipe with a potential, for a model of the true form and a marginal that need not be uniform.
 
     The other positives of the batch are the negatives, in both directions: less is left to the potential
     than with anchors, whose law differs from that of the positives.
 
     Args:
-        conditional: of the process.
-        space: that the model assumes.
+        space, conditional: of the process.
+        codes: the space of the model.
     """
     options: dict[str, Any] = {
         "self_negative": False,
@@ -101,9 +101,10 @@ def any_marginal(conditional: Family, space: Space) -> Recipe:
         "symmetric": True,
         "potential": True,
     }
-    if not isinstance(space, Sphere):
-        # distances other than squared ones have axes to find, which takes longer
-        return Recipe(Training(steps=1000 if conditional.p == 2 else 2000), **options)
+    if not isinstance(codes, Sphere):
+        # longer where there are axes to find, or walls, near which the conditional is cut off
+        quick = conditional.p == 2 and not isinstance(space, Box)
+        return Recipe(Training(steps=1000 if quick else 2000), **options)
     if isinstance(conditional, VonMisesFisher):
         # the learnt radius takes on the concentration of the process
         return Recipe(Training(steps=1000), radius=math.sqrt(5), **options)

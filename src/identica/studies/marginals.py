@@ -174,7 +174,7 @@ class Marginals(Study[Row]):
         if isinstance(preset, Recipe):
             return MarginalExperiment(row, kind, seed, preset)
         one_of("preset", preset, PRESETS)  # both are the same: nothing of it is published
-        recipe = recipes.any_marginal(row.conditional, row.model_space)
+        recipe = recipes.any_marginal(row.space, row.conditional, row.model_space)
         if kind == "plain":
             recipe = replace(recipe, potential=False)
         elif kind == "published":
