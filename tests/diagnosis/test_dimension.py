@@ -48,10 +48,10 @@ def test_a_factor_that_codes_leave_out_is_missed():
     z, z_pos = pairs(Box(3), Normal(0.05))
     mix = rotation(3)
     x, x_pos = (np.c_[np.tanh(2 * part @ mix), part] for part in (z, z_pos))
-    nothing, told = missed(x, x_pos, np.exp(z), np.exp(z_pos))
+    nothing, _, told = missed(x, x_pos, np.exp(z), np.exp(z_pos))
     assert nothing < 0.05
     assert told > 0.95
-    something, told = missed(x, x_pos, z[:, :2], z_pos[:, :2])
+    something, _, told = missed(x, x_pos, z[:, :2], z_pos[:, :2])
     assert something > 0.5
     assert told < 0.8
 
@@ -60,7 +60,7 @@ def test_noise_is_not_missed():
     z, z_pos = pairs(Box(2), Normal(0.05))
     rng = np.random.default_rng(0)
     x, x_pos = (np.c_[part, rng.normal(size=part.shape)] for part in (z, z_pos))
-    nothing, told = missed(x, x_pos, z, z_pos)
+    nothing, _, told = missed(x, x_pos, z, z_pos)
     assert nothing < 0.1
     assert told == pytest.approx(0.5, abs=0.05)
 

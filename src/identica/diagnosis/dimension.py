@@ -45,6 +45,7 @@ class Dimensions:
         told: share of the observations' variance that the codes determine.
         own: least share of a code that the other codes do not foretell, see `own_share`; None on
             a sphere, where each determines the last.
+        missed_error: standard error of `missed`.
     """
 
     varies: list[bool]
@@ -55,6 +56,7 @@ class Dimensions:
     missed: float | None
     told: float | None
     own: float | None = None
+    missed_error: float = 0.0
 
 
 def dimensions(
@@ -76,9 +78,12 @@ def dimensions(
         if not isinstance(part, Sphere)
     ]
     left_out = told = columns = None
+    error = 0.0
     if observations is not None:
         columns = int(np.linalg.matrix_rank(standardised(observations[0]), rtol=1e-3))
-        left_out, told = missed(*observations, h, h_pos, order=order, random_state=random_state)
+        left_out, error, told = missed(
+            *observations, h, h_pos, order=order, random_state=random_state
+        )
     return Dimensions(
         varying(h).tolist(),
         pair_correlations(h, h_pos),
@@ -92,6 +97,7 @@ def dimensions(
         left_out,
         told,
         min(own) if own else None,
+        error,
     )
 
 
@@ -222,7 +228,7 @@ def missed(
     *,
     order: Order | None = None,
     random_state: int = 0,
-) -> tuple[float, float]:
+) -> tuple[float, float, float]:
     """What the codes leave out of the observations although pairs share it, and what they hold.
 
     Observations are whitened and regressed on the codes, not linearly, with one half of the pairs.
@@ -232,8 +238,8 @@ def missed(
     missing from the codes is shared with the positive only. The first number is the share of
     variance that positives share and strangers do not, in the direction in which it is greatest in
     the other half of the time.
-    The second is the share of all variance that the codes explain; what pairs do not share (noise)
-    may well be left out.
+    The second is its standard error, from stretches of time. The third is the share of all variance
+    that the codes explain; what pairs do not share (noise) may well be left out.
 
     Args:
         x, x_pos: observations, N×d.
@@ -247,21 +253,23 @@ def missed(
     told = 1 - float(np.trace(both)) / len(both)
     rows, strangers = _near_strangers(h[score], h_pos[score], order.near(score, score))
     if not len(rows):
-        return 0.0, told
+        return 0.0, 0.0, told
     shares = left[rows], left_pos[rows] - left_pos[strangers]
     # the greatest of many directions is great by chance, all the more in rows that are alike: each half of
     # the time finds its own, which is judged in the other
     ahead = np.argsort(order.times[score[rows]], kind="stable")
     parts = ahead[: len(ahead) // 2], ahead[len(ahead) // 2 :]
-    most, spread = 0.0, 0.0
+    products = np.empty(len(rows))
     for found, judged in (parts, parts[::-1]):
         beyond = shares[0][found].T @ shares[1][found]
         direction = np.linalg.eigh(beyond + beyond.T)[1][:, -1]
-        along, along_pos = (share[judged] @ direction for share in shares)
-        most += float((along * along_pos).sum()) / len(rows)
-        spread += float(direction @ both @ direction) / 2
-    related = most > 4 / np.sqrt(len(rows)) * spread
-    return min(1.0, most) if related else 0.0, told
+        products[judged] = np.prod([part[judged] @ direction for part in shares], axis=0)
+    stretches = (order.times[score[rows]] // max(1, order.apart))[ahead]
+    cuts = np.flatnonzero(np.diff(stretches)) + 1
+    sums = np.array([part.sum() for part in np.split(products[ahead] - products.mean(), cuts)])
+    error = float(np.sqrt((sums**2).sum())) / len(rows)
+    most = float(products.mean())
+    return (min(1.0, most) if most > 3 * error else 0.0), error, told
 
 
 def own_share(

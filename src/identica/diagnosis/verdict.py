@@ -270,8 +270,17 @@ def missed(dimensions: Dimensions, rows: Rows) -> Iterator[Finding]:
         f"Beyond their codes, the observations of a pair share {dimensions.missed:.0%} of the variance "
         "in some direction."
     )
-    if dimensions.missed < MISSED:
+    if dimensions.missed < MISSED and 2 * dimensions.missed_error < MISSED:
         yield Finding("missed", "fine", seen, "The codes leave nothing out.")
+    elif dimensions.missed < MISSED:
+        yield Finding(
+            "missed",
+            "unsure",
+            f"What the observations of a pair share beyond their codes is known to ± "
+            f"{dimensions.missed_error:.0%} only.",
+            "Some factor may be missing: the rows are too few, or too alike, to tell.",
+            "a longer recording, or a larger n_components.",
+        )
     else:
         yield Finding(
             "missed",
