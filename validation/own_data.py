@@ -23,7 +23,6 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.linear_model import LinearRegression
 
 from identica import Box, ContrastiveICA, GenerativeProcess, InvertibleMLP, Laplace, Uniform
 from identica._io import write_json, write_text
@@ -119,11 +118,8 @@ def recording(kind: str, seed: int) -> dict[str, float]:
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always", TrustWarning)
         ica.fit(x[past], groups=own[0])
-    seen, codes = (
-        ica.transform(x[rows], groups=g) for rows, g in zip((past, future), own, strict=True)
-    )
-    straight = LinearRegression().fit(seen, z[past])  # the map is that of the rows that were fitted
-    scores = {"r2": straight.score(codes, z[future]), "mcc": mcc(z[future], codes)}
+    codes = ica.transform(x[future], groups=own[1])
+    scores = {"r2": linear_r2(z[future], codes), "mcc": mcc(z[future], codes)}
     return {**scores, "bits": ica.bits_, "refused": float(bool(said))}
 
 
