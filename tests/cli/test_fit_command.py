@@ -56,7 +56,7 @@ def test_a_page_says_how_far_to_trust_the_codes(tmp_path, capsys):
     assert main([*command, *OPTIONS]) == 0
     printed = capsys.readouterr().out
     assert f"diagnosis: {out / 'diagnosis.html'}" in printed
-    assert "Verdict: do not trust: nothing can be predicted." in printed
+    assert "Verdict: do not trust. Nothing can be predicted." in printed
     assert "Do not trust" in (out / "diagnosis.html").read_text(encoding="utf-8")
     assert json.loads((out / "diagnosis.json").read_text())["verdict"] == "do not trust"
     assert json.loads((out / "result.json").read_text())["verdict"] == "do not trust"

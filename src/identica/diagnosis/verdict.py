@@ -273,14 +273,10 @@ def missed(dimensions: Dimensions, rows: Rows) -> Iterator[Finding]:
     if dimensions.missed < MISSED and 2 * dimensions.missed_error < MISSED:
         yield Finding("missed", "fine", seen, "The codes leave nothing out.")
     elif dimensions.missed < MISSED:
-        yield Finding(
-            "missed",
-            "unsure",
-            f"What the observations of a pair share beyond their codes is known to ± "
-            f"{dimensions.missed_error:.0%} only.",
-            "Some factor may be missing: the rows are too few, or too alike, to tell.",
-            "a longer recording, or a larger n_components.",
-        )
+        error = f"{dimensions.missed_error:.0%}"
+        seen = f"What observations of a pair share beyond their codes is known to ± {error} only."
+        means = "Some factor may be missing: the rows are too few, or too alike, to tell."
+        yield Finding("missed", "unsure", seen, means, "a longer recording.")
     else:
         yield Finding(
             "missed",
