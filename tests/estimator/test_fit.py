@@ -6,7 +6,16 @@ import pytest
 import torch
 
 from helpers.fits import pairs
-from identica import Box, ContrastiveModel, InfoNCE, Laplace, Normal, Training
+from identica import (
+    Box,
+    ContrastiveICA,
+    ContrastiveModel,
+    InfoNCE,
+    InputError,
+    Laplace,
+    Normal,
+    Training,
+)
 from identica.errors import TrustWarning
 from identica.estimator import fit as fitting
 from identica.estimator.fit import Fit, Run, warn_of
@@ -131,3 +140,9 @@ def test_few_pairs_and_little_evidence_are_warned_of():
         warnings.simplefilter("error")
         warn_of(1000, 0.5, 3)
         warn_of(np.inf, 0.5, 3)
+
+
+def test_tensorboard_needs_a_folder():
+    x = np.random.default_rng(0).normal(size=(60, 2)).cumsum(axis=0)
+    with pytest.raises(InputError, match="tensorboard needs folder"):
+        ContrastiveICA(2, steps=2, tensorboard=True).fit(x)

@@ -35,11 +35,10 @@ if TYPE_CHECKING:
 
 AT_ONCE = 4096  # observations that are encoded at once
 JUDGED = 4096  # pairs by which models are judged
-HELD = 768  # held-out pairs by which training is judged on its way
 RUNG = 150  # steps after which starts are compared
 EVERY = 50  # steps between scores
 SATURATED = (
-    0.95  # of the most that held-out evidence can be: it cannot tell good models from better
+    0.95  # share of the largest possible evidence beyond which it no longer tells models apart
 )
 NEAR = 0.93  # of the best evidence: a run that may yet overtake it
 FEWEST = 20  # independent pairs below which codes cannot be trusted
@@ -247,6 +246,8 @@ def fit(
         progress: label of progress bars.
         tensorboard: write the history of each start for TensorBoard as well.
     """
+    if out is None and tensorboard:
+        raise InputError("tensorboard needs folder, where its files are written")
     if out is None:  # runs go on from their checkpoints
         with TemporaryDirectory() as folder:
             return fit(
@@ -290,7 +291,7 @@ def fit(
         return last.fit([run.record() for run in runs])
     for run in leading():
         # the second may yet overtake the first: dropout learns slowly and overfits late
-        if run.bits >= NEAR * leading()[0].bits:
+        if run is leading()[0] or run.bits >= NEAR * leading()[0].bits:
             go(run, None)
     return leading()[0].fit([run.record() for run in runs])
 

@@ -30,7 +30,7 @@ LAGS = (1, 2, 4, 8, 16, 32)
 NEARLY = 0.8  # of the best evidence: as good, and a wider window leaves less noise
 IN_MEMORY = (
     1 << 31
-)  # bytes of prepared observations that are kept; more are prepared as they are drawn
+)  # bytes of prepared observations that are kept; else they are prepared when drawn
 
 
 @dataclass(frozen=True)
