@@ -94,6 +94,8 @@ def _missed(what: str, known: Labelled) -> float:
 
 
 def _scores(what: str, known: Labelled, test: Labelled) -> dict[str, float]:
+    if what == "angle":
+        known = test  # nothing but the frame is fitted: its zero and its sense of rotation
     wrong = error(what, test.label, decode(what, known, test.codes))
     if what == "factors":
         return {"r2": 1 - wrong, "mcc": mcc(test.label, test.codes)}

@@ -309,8 +309,8 @@ class RecordingsTable(Study[RecordingRow]):
                 "last eighth of the bins to fit to decides. No model sees positions."
             )
         return (
-            "The direction is the angle of the two codes, after the rotation or reflection that is best "
-            "for the bins to fit to. No model sees directions."
+            "The direction is the angle of the two codes, after the best rotation or reflection. No model "
+            "sees directions."
         )
 
     def pictures(self, row: RecordingRow, runs: Mapping[str, list[Finished]]) -> list[Picture]:
