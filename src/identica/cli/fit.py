@@ -71,6 +71,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--array", metavar="NAME", help="observations in an npz of several arrays (default: x)")
     add("--precision", action="store_true", help="learn a precision for each factor")
     add(
+        "--marginal",
+        help="any, to learn the density of the factors too, or uniform (default: uniform)",
+    )
+    add(
         "--steps",
         type=int,
         metavar="N",
@@ -99,6 +103,8 @@ def run(args: argparse.Namespace) -> int:
         "steps": args.steps,
         "random_state": seed,
     }
+    if args.marginal is not None:
+        parameters["marginal"] = args.marginal
     # an input is known by its content where it is a file, else by its name in the data
     inputs = {name: getattr(args, name) for name in ("data", "positives", "groups")}
     inputs |= {name: own_data.fingerprint(path) for name, path in found.files.items()}

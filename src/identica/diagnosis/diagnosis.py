@@ -77,6 +77,7 @@ def codes_from(
     *,
     scaled: tuple[Tensor, Tensor] | None = None,
     temperature: float | None = None,
+    bias: Tensor | None = None,
     seen: float | None = None,
 ) -> Codes:
     """Codes that were made in any way, with the evidence of their pairs.
@@ -86,6 +87,7 @@ def codes_from(
         conditional: the family whose similarity is the evidence.
         scaled: both codes as that similarity takes them, where that is not as they are.
         temperature: of the similarity; by default the one that suits best.
+        bias: what a potential adds to it for each positive, shape N.
         seen: mean evidence for pairs of the training, in bits.
     """
     anchors, positive = as_matrix("h", h), as_matrix("h_pos", h_pos)
@@ -95,14 +97,14 @@ def codes_from(
         scaled = torch.from_numpy(anchors).float(), torch.from_numpy(positive).float()
     one, other = scaled
     if temperature is None:
-        temperature = calibrate(conditional, one, other)
-    order = torch.randperm(len(other), generator=torch.Generator().manual_seed(0))
-    stranger = other[order.to(other.device)]
+        temperature = calibrate(conditional, one, other, bias)
+    order = torch.randperm(len(other), generator=torch.Generator().manual_seed(0)).to(other.device)
+    stranger, its_bias = other[order], None if bias is None else bias[order]
     bits, control = (
-        log_likelihood(conditional, one, second, tau).cpu().double().numpy() / math.log(2)
-        for second, tau in (
-            (other, temperature),
-            (stranger, calibrate(conditional, one, stranger)),
+        log_likelihood(conditional, one, second, tau, b).cpu().double().numpy() / math.log(2)
+        for second, tau, b in (
+            (other, temperature, bias),
+            (stranger, calibrate(conditional, one, stranger, its_bias), its_bias),
         )
     )
     return Codes(anchors, positive, bits, control, seen)
@@ -210,6 +212,7 @@ def diagnose(
     observations: tuple[Any, Any] | None = None,
     times: Any = None,
     learn_precision: bool = False,
+    potential: bool = False,
     truth: Truth | None = None,
     random_state: int = 0,
 ) -> Diagnosis:
@@ -222,6 +225,7 @@ def diagnose(
         times: steps in time of the anchors and of their positives, N each, where pairs are rows of
             sequences; what follows from the codes themselves by default (see `order_of`).
         learn_precision: whether the models learnt a precision for each code.
+        potential: whether they learnt a potential, so that factors need not be uniform.
         truth: the codes beside true factors, where these are known; where they are of all codes, they
             decide what the codes hold.
 
