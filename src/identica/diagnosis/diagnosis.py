@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from identica._validate import as_matrix, same_rows
+from identica.diagnosis import density
 from identica.diagnosis import verdict as checks
 from identica.diagnosis.conditional import Positives, positives
+from identica.diagnosis.density import Density
 from identica.diagnosis.dimension import Dimensions, dimensions, related
 from identica.diagnosis.marginal import (
     Axes,
@@ -269,6 +271,7 @@ def diagnose(
         filled=filled,
         conditional=conditional,
         learn_precision=learn_precision,
+        shape=density.density(y, filled, rows.independent) if potential else None,
         pairs=len(h),
         **numbers,
     )
@@ -320,6 +323,7 @@ def _find(
     filled: Space,
     conditional: Family,
     learn_precision: bool,
+    shape: Density | None,
     score: Score,
     restarts: Restarts,
     axes: dict[str, Axes],
@@ -335,9 +339,11 @@ def _find(
     Args:
         space, conditional: what the model assumes.
         filled: the space that the codes fill, a sphere where they cover an ellipsoid.
+        shape: what their density looks like, where a potential was learnt.
     """
     evenly = checks.marginal(marginal, dimensions, filled, rows)
-    fixed = fixes_axes(filled, conditional, learn_precision, uniform=evenly.level == "fine")
+    uniform = evenly.level == "fine"
+    fixed = fixes_axes(filled, conditional, learn_precision, uniform=uniform)
     found = [
         checks.score(score),
         *checks.memory(score),
@@ -351,9 +357,13 @@ def _find(
         checks.bend(positives, filled, rows),
         checks.conditional(positives, conditional, rows),
         checks.anisotropy(positives, learn_precision),
-        evenly,
         *checks.truth(truth, len(dimensions.varies)),
     ]
+    if shape is not None and not uniform:
+        evenly = density.finding(
+            evenly, shape, found, dimensions, filled, conditional, learn_precision
+        )
+    found.append(evenly)
     if truth is not None and _known(truth, dimensions):
         found = _settled(found)
     # nothing that is there was missed because of overfitting, if nothing is there

@@ -31,6 +31,8 @@ from identica.training.devices import device_of
 
 AT_ONCE = 4096  # observations that are encoded at once
 RUNG = 150  # steps after which starts are compared
+# of the learning rate, for the potential: held-out evidence falls early if it follows every batch
+SLOWLY = 0.3
 EVERY = 50  # steps between scores
 SATURATED = (
     0.95  # share of the largest possible evidence beyond which it no longer tells models apart
@@ -144,7 +146,10 @@ class Run:
         self.loss = self.recipe.loss(self.conditional, learn_precision=n)
         head = self.recipe.head(self.space)
         network = self.encoder.network
-        potential = Potential(self.space.dim, seed=self.seed) if self.recipe.potential else None
+        potential = None
+        if self.recipe.potential:
+            lr = SLOWLY * self.recipe.training.lr
+            potential = Potential(self.space.dim, seed=self.seed, lr=lr)
         self.model = ContrastiveModel(
             self.space, self.conditional, network, head=head, potential=potential
         )
