@@ -45,7 +45,12 @@ def short(monkeypatch, tmp_path):
 
     monkeypatch.setattr("identica.training.train", briefly)
     monkeypatch.setattr("identica.estimator.fit.train", briefly)
-    for size in ("fit.JUDGED", "prepare.MEASURED", "contrastive_ica.SCORED", "selection.HELD_OUT"):
+    for size in (
+        "trust.JUDGED",
+        "prepare.MEASURED",
+        "contrastive_ica.SCORED",
+        "selection.HELD_OUT",
+    ):
         monkeypatch.setattr(f"identica.estimator.{size}", 256)
     monkeypatch.chdir(tmp_path)
 

@@ -51,7 +51,7 @@ def test_an_estimator_of_unrelated_pairs(fitted):
 
 
 def test_sequences_and_samplers(monkeypatch):
-    monkeypatch.setattr("identica.estimator.fit.JUDGED", 500)
+    monkeypatch.setattr("identica.estimator.trust.JUDGED", 500)
     x = np.random.default_rng(0).normal(size=(300, 2)).cumsum(axis=0)
     ica = ContrastiveICA(2, network=small, steps=5, batch=32).fit(x, lag=2)
     found = ica.diagnose(x, restarts=3)
