@@ -2,10 +2,10 @@
 
     python -m validation.any_marginal [NAME …]       # writes results/any_marginal.json and .md
 
-`ContrastiveICA` with `marginal="uniform"` and "any", by the same seeds: on data of `validation.own_data`, whose
-factors are uniform, and on others. `density` is the correlation of `log_density` with the truth, where that is
-known, and `slope` the factor between them. A part that is measured again replaces its old figures; the
-others stay. One thread.
+`ContrastiveICA` with `marginal="uniform"` and "any", by the same seeds: on data of `validation.own_data`,
+whose factors are uniform, and on others. `density` is the correlation of `log_density` with the truth,
+where that is known, and `slope` the factor between them. A part that is measured again replaces its
+old figures; the others stay. One thread.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ PARTS: dict[str, tuple[str, Callable[..., dict[str, float]]]] = {
 def table(results: dict[str, list[dict[str, Any]]]) -> str:
     """Means over seeds as Markdown, "uniform" beside "any"."""
     lines = [
-        "| data | seeds | R², uniform | any | MCC, uniform | any | density | slope | seconds, uniform | any |",
+        "| data | seeds | R², uniform | any | MCC, uniform | any | density | slope | s, uniform | any |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for name, (words, _) in PARTS.items():

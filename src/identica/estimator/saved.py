@@ -133,7 +133,7 @@ def _restore(
     """All but the weights."""
     fitted, weights = state["fitted"], state["weights"]
     parameters = {name: from_plain(value) for name, value in state["estimator"].items()}
-    made = kind(**{**parameters, **LEFT_OUT})
+    made = kind(**{"marginal": "uniform", **parameters, **LEFT_OUT})  # which older files do not say
     space = _of("space", from_plain(fitted["space"]), Space)
     conditional = _of("conditional", from_plain(fitted["conditional"]), Family)
     made._shape, made.lag_ = tuple(fitted["shape"]), from_plain(fitted["lag"])
