@@ -48,7 +48,8 @@ PLACES = 500  # at which densities are compared
 
 def scores(ica: ContrastiveICA, x: Any, z: Any, log_density: Any = None) -> dict[str, float]:
     codes = ica.transform(x)
-    found = {"r2": linear_r2(z, codes), "mcc": mcc(z, codes)}
+    order = np.random.default_rng(0).permutation(len(codes))  # as `linear_r2` asks of sequences
+    found = {"r2": linear_r2(z[order], codes[order]), "mcc": mcc(z, codes)}
     if log_density is not None and ica.marginal == "any":
         estimate, truth = ica.log_density(x)[:PLACES], np.asarray(log_density)
         found["density"] = float(np.corrcoef(estimate, truth)[0, 1])
