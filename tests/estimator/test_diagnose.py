@@ -9,11 +9,12 @@ import identica
 from helpers.codes import pairs, rotation, walk
 from identica import MLP, Box, ContrastiveICA, InputError, Laplace
 from identica.diagnosis.verdict import DISTRUST, PERMUTATION
-from identica.estimator.fit import diagnose, encode, some_labelled
+from identica.estimator.fit import diagnose, encode
 from identica.estimator.inputs import pairs_of
 from identica.estimator.pairs import ArrayPairs
 from identica.estimator.prepare import View
 from identica.estimator.sequences import sequences
+from identica.estimator.trust import some_labelled
 
 
 def small(shape, n):
@@ -51,7 +52,7 @@ def test_an_estimator_of_unrelated_pairs(fitted):
 
 
 def test_sequences_and_samplers(monkeypatch):
-    monkeypatch.setattr("identica.estimator.trust.JUDGED", 500)
+    monkeypatch.setattr("identica.estimator.fit.JUDGED", 500)
     x = np.random.default_rng(0).normal(size=(300, 2)).cumsum(axis=0)
     ica = ContrastiveICA(2, network=small, steps=5, batch=32).fit(x, lag=2)
     found = ica.diagnose(x, restarts=3)

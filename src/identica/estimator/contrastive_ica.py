@@ -316,7 +316,7 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
                 raise InputError("Z must not be given where X draws pairs by itself")
             labelled = trust.some_labelled(sample, Z)
         seed = self.random_state if isinstance(self.random_state, (int, np.integer)) else 0
-        return trust.diagnose(
+        return fitting.diagnose(
             self._fit,
             sample,
             self._restart,

@@ -1,4 +1,4 @@
-"""A contrastive model fitted to pairs: the functions behind the estimator."""
+"""A contrastive model fitted to pairs, and how far it can be trusted: the functions behind the estimator."""
 
 from __future__ import annotations
 
@@ -8,28 +8,34 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from identica._random import Device
+from identica._random import Device, as_generator
+from identica._validate import count
 from identica.encoders import ContrastiveModel
 from identica.errors import InputError
 from identica.estimator.networks import Encoder
-from identica.estimator.pairs import Batch, PairSampler
+from identica.estimator.pairs import ArrayPairs, Batch, PairSampler
 from identica.families import Family
 from identica.heads import make_head
 from identica.losses import InfoNCE
 from identica.metrics.evidence import bits, calibrate, log_likelihood
 from identica.potential import Potential
+from identica.process import Labelled
 from identica.recipes import Recipe
 from identica.spaces import Space
 from identica.training import Contrastive, Stopping, Training, train
 from identica.training.devices import device_of
 
+if TYPE_CHECKING:
+    from identica.diagnosis import Codes, Diagnosis
+
 AT_ONCE = 4096  # observations that are encoded at once
+JUDGED = 4096  # pairs by which models are judged
 RUNG = 150  # steps after which starts are compared
 # of the learning rate, for the potential: held-out evidence falls early if it follows every batch
 SLOWLY = 0.3
@@ -316,3 +322,69 @@ def fit(
         if run is leading()[0] or run.bits >= NEAR * leading()[0].bits:
             go(run, None)
     return leading()[0].fit([run.record() for run in runs])
+
+
+# --- how far it can be trusted ----------------------------------------------------------------------
+
+
+def diagnose(
+    fit: Fit,
+    sample: PairSampler,
+    refit: Callable[[PairSampler, int], Fit],
+    *,
+    restarts: int = 2,
+    labelled: Labelled | None = None,
+    random_state: int = 0,
+) -> Diagnosis:
+    """Judge a fitted model: refit it to four fifths of the pairs, and judge all fits on the others.
+
+    Args:
+        fit: the model in question.
+        sample: draws pairs; from arrays (`ArrayPairs`) a fifth of them is held out.
+        refit: fits a model of the same kind to the pairs of a sampler, from a seed.
+        restarts: number of models in all.
+        labelled: observations with their true factors, where these are known.
+    """
+    from identica import diagnosis
+    from identica.diagnosis.truth import truth
+
+    count("restarts", restarts, at_least=2)
+    kept, held, times = sample, sample, None
+    if isinstance(sample, ArrayPairs):
+        kept, held = sample.split()
+        times = held.times(JUDGED, generator=as_generator(random_state))
+        if len(held) < diagnosis.FEWEST:
+            least, total = 5 * diagnosis.FEWEST, len(sample)
+            raise InputError(f"X must hold at least {least} pairs to be judged, got {total}")
+    fits = [fit, *(refit(kept, random_state + i) for i in range(1, restarts))]
+    pairs = held(JUDGED, generator=as_generator(random_state))
+    seen = kept(len(pairs.x), generator=as_generator(random_state + 1))
+    return diagnosis.diagnose(
+        [_codes(each, pairs, seen) for each in fits],
+        fit.model.space,
+        fit.model.conditional,
+        observations=pairs if pairs.x.ndim == 2 else None,
+        times=times,
+        learn_precision=fit.loss.learn_precision is not None,
+        potential=fit.model.potential is not None,
+        truth=None if labelled is None else truth(labelled.z, encode(fit.model, labelled.x)),
+        random_state=random_state,
+    )
+
+
+@torch.no_grad()
+def _codes(fit: Fit, pairs: Batch, seen: Batch) -> Codes:
+    """Codes and evidence of pairs by a fitted model, with its evidence for those of its training."""
+    from identica.diagnosis import codes_from
+
+    h, h_pos = (encode(fit.model, x) for x in pairs)
+    one, other, bias = compared(fit.model, fit.loss, pairs)
+    return codes_from(
+        h,
+        h_pos,
+        fit.loss.conditional,
+        scaled=(one, other),
+        temperature=fit.temperature,
+        bias=bias,
+        seen=float(fit.log_likelihood(seen).mean()) / math.log(2),
+    )
