@@ -31,9 +31,9 @@ def cell(number):
         (date(2020, 1, 31), "has the date or duration 2020-01-31"),
         (np.datetime64("2020-01-31"), "has the date or duration 2020-01-31"),
         (np.timedelta64(3, "s"), "has the date or duration 3 seconds"),
-        (1j, "leave the column out"),
+        (1j, "but line 4 has "),
         (b"1", "leave the column out"),
-        ([1], "leave the column out"),
+        ([1], "but line 4 has a list: float() argument must be"),
     ],
 )
 def test_an_error_names_the_column_the_row_and_the_cell(value, message):
@@ -50,6 +50,35 @@ def test_numbers_of_any_type_are_numbers():
     assert numbers("a", np.array(["", "NA", None, "2"], object), cell, blank=True).tolist()[3] == 2
     whole = np.arange(3, dtype=np.int16)
     assert numbers("a", whole, cell) is whole
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("B", r"X: column 1 must hold numbers, but row 5 \(from 0\) has 'B': encode"),
+        ("1,5", "decimal comma"),
+        (np.datetime64("2020-01-31"), r"column 1 .* row 5 .* the date or duration 2020-01-31"),
+        (None, r"X must be finite, but 1 rows .* row 5, column 1 \(from 0\); missing="),
+        ("", r"X must be finite, but 1 rows .* row 5, column 1 \(from 0\); missing="),
+        ({}, r"column 1 .* row 5 \(from 0\) has a dict: float\(\) argument must be"),
+    ],
+)
+def test_cells_of_an_array_are_named_as_well(value, message):
+    cells = noisy(60, columns=3)[1].astype(object)
+    cells[5, 1] = value
+    for x in (cells, cells.tolist()):
+        with pytest.raises(InputError, match=message):
+            ContrastiveICA(2, **TINY).fit(x)
+    with pytest.raises(InputError, match=message.replace("X", r"X\[0\]", message.startswith("X:"))):
+        ContrastiveICA(2, **TINY).fit([cells[:30], cells[30:]])
+
+
+def test_text_is_numbers_where_it_can_be_read():
+    x = noisy(60, columns=3)[1]
+    ica = ContrastiveICA(2, **TINY)
+    expected = ica.fit(x).transform(x)
+    text = np.array([[repr(float(value)) for value in row] for row in x])
+    assert np.array_equal(ica.fit(text).transform(text), expected)
 
 
 def frame():

@@ -27,7 +27,7 @@ from identica.estimator.pairs import (
     incomplete,
 )
 from identica.estimator.sequences import Sequences, check_pairs, sequences
-from identica.estimator.tables import from_frame, is_frame, names_of
+from identica.estimator.tables import from_cells, from_frame, is_frame, names_of
 from identica.estimator.times import pieces, times_of
 
 if TYPE_CHECKING:
@@ -250,7 +250,10 @@ def _uninterrupted(name: str, X: Any, groups: Any, reset: bool) -> Any:
 
 def _plain(name: str, X: Any) -> Array:
     """Numbers as an array, with those of a data frame checked column by column."""
-    return from_frame(name, X) if is_frame(X) else _array(name, X)
+    if is_frame(X):
+        return from_frame(name, X)
+    data = _array(name, X)
+    return from_cells(name, data) if data.dtype.kind in "OU" and data.size else data
 
 
 def _array(name: str, X: Any) -> Array:
@@ -272,7 +275,9 @@ def observations(ica: ContrastiveICA, name: str, X: Any, *, reset: bool) -> Arra
             ica.n_features_in_ = math.prod(X.shape[1:])
             ica.__dict__.pop("feature_names_in_", None)
     else:
-        X = _array(name, X) if isinstance(X, Tensor) else X
+        X = _array(name, X) if isinstance(X, (Tensor, list, tuple)) else X
+        if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "OU" and X.size:
+            X = from_cells(name, X)
         data = _validated(ica, name, X, reset=reset, dtype="numeric", ensure_all_finite=False)
     mapped = isinstance(X, np.memmap)
     if not mapped:

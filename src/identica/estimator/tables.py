@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from identica._validate import kind_of
+from identica._validate import InputTypeError, kind_of
 from identica.errors import InputError
 from identica.estimator.sequences import is_missing
 
@@ -45,9 +45,8 @@ def numbers(name: str, values: Array, place: Callable[[int], str], *, blank: boo
             try:
                 found[row] = number(value)
             except Cell as wrong:
-                raise InputError(
-                    f"{name} must hold numbers, but {place(row)} has {wrong}"
-                ) from None
+                kind = InputError if wrong.__cause__ is None else InputTypeError
+                raise kind(f"{name} must hold numbers, but {place(row)} has {wrong}") from None
         gaps = np.isnan(found)
     if gaps.any() and not blank:
         row = int(gaps.argmax())
@@ -64,6 +63,7 @@ def numbers(name: str, values: Array, place: Callable[[int], str], *, blank: boo
 def number(value: Any) -> float:
     """What a cell holds, NaN if nothing; `Cell` says what else it is, and what would be right."""
     if isinstance(value, str):
+        value = str(value)  # of NumPy, which would be shown as such
         text = value.strip()
         if text.lower() in BLANK:
             return np.nan
@@ -83,11 +83,11 @@ def number(value: Any) -> float:
     if is_missing(value):
         return np.nan
     try:
-        if not isinstance(value, (complex, np.complexfloating, bytes)):
-            return float(value)
-    except (TypeError, ValueError, OverflowError):
-        pass
-    raise Cell(f"{kind_of(value)}: leave the column out")
+        return float(b"" if isinstance(value, bytes) else value)
+    except TypeError as error:
+        raise Cell(f"{kind_of(value)}: {error}") from error
+    except (ValueError, OverflowError):
+        raise Cell(f"{kind_of(value)}: leave the column out") from None
 
 
 def is_date(text: str) -> bool:
@@ -114,6 +114,13 @@ def is_frame(data: Any) -> bool:
 def names_of(frame: Any) -> list[str]:
     """The names of the columns of a data frame."""
     return [str(name) for name in frame.columns]
+
+
+def from_cells(argument: str, cells: Array) -> Array:
+    """The numbers in an array N×d of text or objects, with NaN in missing cells."""
+    columns = (f"{argument}: column {k}" for k in range(cells.shape[1]))
+    found = [numbers(name, c, _row, blank=True) for name, c in zip(columns, cells.T, strict=True)]
+    return np.stack(found, axis=1)
 
 
 def from_frame(argument: str, frame: Any) -> Array:
