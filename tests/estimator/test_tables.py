@@ -117,8 +117,9 @@ def test_frames_keep_their_types_and_names():
     assert from_frame("X", whole.astype("Int64")).tolist() == [[1, 3], [2, 4]]
     twice = pd.DataFrame(np.arange(4.0).reshape(2, 2), columns=["a", "a"])
     assert from_frame("X", twice).tolist() == [[0, 1], [2, 3]]
-    with pytest.raises(InputError, match="shape N×d"):
-        from_frame("X", pd.DataFrame(index=range(3)))
+    for empty in (pd.DataFrame(index=range(3)), pd.DataFrame(columns=["a", "b"])):
+        with pytest.raises(InputError, match="shape N×d"):
+            from_frame("X", empty)
     ica = ContrastiveICA(2, **TINY).fit(frame())
     assert ica.feature_names_in_.tolist() == ["left", "right"]
     with pytest.raises(InputError, match="feature names"):

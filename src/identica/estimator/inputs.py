@@ -218,10 +218,11 @@ def joined(
     whole = np.concatenate(parts) if ica._sessions is None else ica._sessions.rows(parts)
     if not timed:
         return whole, np.repeat(np.arange(len(parts)), lengths), lengths
-    inner: list[Array] = []
+    first, inner = 0, []
     for k, part in enumerate(X):
         found = _uninterrupted(f"X[{k}]", part, np.zeros(lengths[k], np.int64), reset)
-        inner.append(found + 1 + max((int(other.max(initial=0)) for other in inner), default=0))
+        inner.append(first + found)
+        first += int(found.max(initial=-1)) + 1
     return whole, np.concatenate(inner), lengths
 
 

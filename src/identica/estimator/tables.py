@@ -135,7 +135,7 @@ def from_frame(argument: str, frame: Any) -> Array:
                 "or name it in groups"
             )
         columns.append(numbers(told, np.asarray(column), _row, blank=True))
-    if not columns:
+    if 0 in frame.shape:
         raise InputError(f"{argument} must have shape N×d, got {tuple(frame.shape)}")
     return np.stack(columns, axis=1)
 
