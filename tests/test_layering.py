@@ -23,7 +23,7 @@ ROOMS = [
     ["diagnosis"],
     ["estimator"],
     ["studies"],
-    ["cli"],
+    ["cli", "__main__"],
 ]
 LEVEL = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}
 MACHINERY = {"errors", "_validate", "_io", "distributed"}  # all that `runs` may know: no science
