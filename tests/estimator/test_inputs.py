@@ -128,7 +128,11 @@ def test_windows_do_not_reach_into_another_session(walk):
             r"sequences of \[3, 4\] columns, which nothing aligns",
         ),
         ([np.ones((9, 3)), np.ones((9, 3))], {"groups": [0] * 18}, "groups must not be given"),
-        (np.ones((4, 9, 3)), {"groups": [0] * 36}, "X holds sequences by itself"),
+        (
+            np.ones((4, 9, 3)),
+            {"groups": [0] * 36},
+            "X holds sequences by itself: .* images of float64, write N×H×W×1",
+        ),
         ([np.ones((1, 3)), np.ones((1, 3))], {}, "at least 2 pairs"),
         ([np.ones((9, 3)), np.ones(9)], {}, "X"),
         ([], {}, "X"),

@@ -189,7 +189,8 @@ def joined(
     if not trials and not _is_list(X):
         return X, _uninterrupted("X", X, groups, reset) if timed else groups, None
     if groups is not None:
-        raise InputError("X holds sequences by itself: groups must not be given")
+        hint = f"; for images of {X.dtype}, write N×H×W×1" if trials else ""
+        raise InputError(f"X holds sequences by itself: groups must not be given{hint}")
     if trials:
         data = X if isinstance(X, np.memmap) else _array("X", X)
         number, time, channels = data.shape
