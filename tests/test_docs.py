@@ -121,7 +121,7 @@ def test_every_command_exists():
         match shlex.split(line, comments=True):
             case ["identica", *arguments]:
                 args = cli.parser().parse_args(arguments)  # exits where it does not understand
-                if args.command == "reproduce":
+                if args.command == "reproduce" and args.study is not None:
                     find(args.study)
                 seen.add(args.command)
             case ["make", target]:

@@ -18,6 +18,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from identica import checkpoints, distributed
 from identica._io import make_folder, write_text
+from identica._progress import progress_bar
 from identica._random import as_generator
 from identica._validate import as_path, count, function, instance, nonnegative, one_of, positive
 from identica.errors import DamagedError, InputError, LostProcessError, NonFiniteLossError
@@ -162,7 +163,7 @@ def train(
     leads = rank == 0  # scores, writes and reports for all
     board = _board(folder, start) if tensorboard and leads else None
     network = _shared(objective) if processes > 1 else objective
-    bar = _progress_bar(progress if leads else None, start, training.steps)
+    bar = _progress_bar(progress if leads else None, start, training.steps, until is None)
     began = time.perf_counter() - seconds
 
     def measure() -> dict[str, float]:
@@ -206,7 +207,8 @@ def train(
             if board:
                 for name, number in record.items():
                     board.add_scalar(name, number, done)
-            bar.set_postfix({k: f"{v:.4g}" for k, v in record.items() if k not in _NOT_SHOWN})
+            shown = {k: f"{v:.4g}" for k, v in record.items() if k not in _NOT_SHOWN}
+            bar.set_postfix(shown, refresh=False)
             if best:
                 best.take(record)
                 saves = saves or best.exhausted(done)
@@ -345,15 +347,13 @@ def _board(folder: Path | None, start: int) -> Any:
     return SummaryWriter(folder / "tensorboard", purge_step=start)
 
 
-def _progress_bar(label: str | None, start: int, steps: int) -> Any:
-    from tqdm import tqdm
-
-    return tqdm(
+def _progress_bar(label: str | None, start: int, steps: int, whole: bool) -> Any:
+    return progress_bar(
         desc=label,
         initial=start,
         total=steps,
         disable=label is None,
         unit="step",
-        leave=True,
+        leave=whole,  # many begin and few go on: the bars of all would fill pages
         dynamic_ncols=True,
     )
