@@ -15,9 +15,9 @@ from identica.datasets.threedident.storage import ImageSet, build
 from identica.errors import InputError
 from identica.metrics import linear_r2
 from identica.process import Labelled, Pairs
-from identica.recipes import PAPER_THREEDIDENT as PAPER
-from identica.recipes import THREEDIDENT as FAST
-from identica.recipes import THREEDIDENT_SUPERVISED
+from identica.recipes.studies import PAPER_THREEDIDENT as PAPER
+from identica.recipes.studies import THREEDIDENT as FAST
+from identica.recipes.studies import THREEDIDENT_SUPERVISED
 from identica.runs.folder import execute, plain
 from identica.studies import find, reproduce
 from identica.studies import threedident_experiment as experiments

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -18,7 +17,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from identica._validate import count as whole
 from identica._validate import positive
 from identica.errors import InputError
 from identica.losses._kernels import DOT, OTHER, ROWS, kernel
@@ -67,7 +65,11 @@ def mean_log_sum_exp(
     >>> mean_log_sum_exp(codes, codes, None, torch.tensor(1.0), p=1, first=1, count=1)
     tensor(-2.)
     """
-    _check(queries, keys, positives, scale, biases, p, first, count)
+    named = {"queries": queries, "keys": keys, "positives": positives, "biases": biases}
+    for name, x in named.items():
+        if x is not None and (x.dtype != torch.float32 or x.device.type != "cpu"):
+            raise InputError(f"{name} must be float32 on the CPU, got {x.dtype} on {x.device}")
+    positive("scale", scale.item())
     tensors = (queries, keys, positives, scale, biases)
     if torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in tensors):
         return _MeanLogSumExp.apply(*tensors, p, first, count, slow)  # type: ignore[no-untyped-call]
@@ -100,43 +102,6 @@ def _differentiable(slow: Any, inputs: Any, needed: Any) -> list[Tensor | None]:
     wanted = [x for x, need in zip(inputs, needed, strict=True) if need]
     found = iter(torch.autograd.grad(slow(*inputs), wanted, create_graph=True))
     return [next(found) if need else None for need in needed]
-
-
-def _check(
-    queries: Tensor,
-    keys: Tensor,
-    positives: Tensor | None,
-    scale: Tensor,
-    biases: Tensor | None,
-    p: float | None,
-    first: int,
-    count: int,
-) -> None:
-    matrices = (("queries", queries, 2), ("keys", keys, 2))
-    for name, x, ndim in (*matrices, ("positives", positives, 1), ("biases", biases, 1)):
-        if x is None:
-            continue
-        if x.dtype != torch.float32 or x.device.type != "cpu":
-            raise InputError(f"{name} must be float32 on the CPU, got {x.dtype} on {x.device}")
-        if x.ndim != ndim or x.numel() == 0:
-            shape = "a non-empty matrix" if ndim == 2 else "a vector"
-            raise InputError(f"{name} must be {shape}, got shape {tuple(x.shape)}")
-    if queries.shape[1] != keys.shape[1]:
-        raise InputError(
-            f"keys must have as many columns as queries, got {keys.shape[1]} and {queries.shape[1]}"
-        )
-    if positives is not None and len(positives) != len(queries):
-        raise InputError(
-            f"positives must have one value per query, got {len(positives)} for {len(queries)}"
-        )
-    if biases is not None and len(biases) != len(keys):
-        raise InputError(f"biases must have one value per key, got {len(biases)} for {len(keys)}")
-    positive("scale", scale.item())
-    if p is not None:
-        positive("p", p)
-    whole("first", first, at_least=-sys.maxsize)
-    if whole("count", count) > len(keys):
-        raise InputError(f"count must be at most the number of keys, {len(keys)}, got {count}")
 
 
 def _evaluate(

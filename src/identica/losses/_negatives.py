@@ -9,6 +9,8 @@ recomputing each block in the backward pass.
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
@@ -35,15 +37,10 @@ def mean_log_sum_exp(
     if plain and not isinstance(conditional, Joint):
         from identica.losses import _fused
 
-        def slow(
-            queries: Tensor,
-            keys: Tensor,
-            positives: Tensor | None,
-            scale: Tensor,
-            biases: Tensor | None,
-        ) -> Tensor:
-            tensors = queries, keys, positives, scale / conditional.precision, biases
-            return by_blocks(conditional, *tensors, first=first, count=count)
+        def slow(*tensors: Any) -> Tensor:
+            *codes, scale, biases = tensors
+            scaled = *codes, scale / conditional.precision, biases
+            return by_blocks(conditional, *scaled, first=first, count=count)
 
         tensors = queries, keys, positives, conditional.precision * inverse_tau, biases
         return _fused.mean_log_sum_exp(

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from identica._tensors import floats, same_device
-from identica._validate import count, flag, function, members, one_of, positive
+from identica._validate import count, flag, function, instance, members, one_of, positive
 from identica.distributed import gather, mean
 from identica.errors import InputError
 from identica.families import Family
@@ -82,10 +82,7 @@ class InfoNCE(nn.Module):
         pull: tuple[float, int, int] | None = None,
     ) -> None:
         super().__init__()
-        if not isinstance(conditional, Family):
-            raise InputError(
-                f"conditional must be a family such as Laplace(1), got {conditional!r}"
-            )
+        instance("conditional", conditional, Family, "a family such as Laplace(1)")
         self.conditional, self.self_negative = conditional, flag("self_negative", self_negative)
         self.negatives = None if negatives is None else count("negatives", negatives)
         self.effective_negatives = (
@@ -297,7 +294,7 @@ def start_and_steps(anneal: Any) -> tuple[Any, Any]:
 
 def check_codes(h: Tensor, h_pos: Tensor) -> None:
     """Raise unless the codes of a batch are two N×n tensors with at least two rows."""
-    if h.ndim != 2 or h.shape != h_pos.shape:
+    if h.ndim != 2 or h.shape != h_pos.shape or h.shape[1] == 0:
         raise InputError(
             f"h and h_pos must both have shape N×n, got {tuple(h.shape)} and {tuple(h_pos.shape)}"
         )

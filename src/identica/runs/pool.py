@@ -11,7 +11,7 @@ import socket
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -116,20 +116,21 @@ def do(job: Job, folder: Path, session: Path, threads: int) -> tuple[str, str | 
         return job.name, f"{folder.parent} is not shared with {socket.gethostname()}"
     _limit_threads(threads)
     keep_freed_memory()
-    tick = _teller(folder, session)
+    tick = _reporter(folder, session)
+
+    def work(folder: Path) -> Mapping[str, Any]:
+        tick(0, 0)
+        return job.run(folder, tick)
+
     try:
-        with runs.claim(folder):
-            while runs.unfinished(folder, job.config):
-                tick(0, 0)
-                with runs.attempt(folder, job.config):
-                    runs.finish(folder, job.config, job.run(folder, tick))
+        runs.execute(folder, job.config, work)
     except Exception as error:
         (folder / runs.PROGRESS).unlink(missing_ok=True)
         return job.name, f"{type(error).__name__}: {one_line(error)}"
     return job.name, None
 
 
-def _teller(folder: Path, session: Path) -> Tick:
+def _reporter(folder: Path, session: Path) -> Tick:
     """A callback that writes progress.json at intervals, and stops the run once its study has ended."""
     said = -TICK
 
@@ -163,14 +164,14 @@ def lead(jobs: Sequence[Job], folder: Path) -> None:
     keep_freed_memory()
     with _session(folder) as session:
         for job in jobs:
-            home = folder / job.name
-            tick = _teller(home, session)
-            with runs.claim(home):
-                while runs.unfinished(home, job.config):
-                    _begins(True)
-                    tick(0, 0)
-                    with runs.attempt(home, job.config):
-                        runs.finish(home, job.config, job.run(home, tick))
+            tick = _reporter(folder / job.name, session)
+
+            def work(home: Path, job: Job = job, tick: Tick = tick) -> Mapping[str, Any]:
+                _begins(True)
+                tick(0, 0)
+                return job.run(home, tick)
+
+            runs.execute(folder / job.name, job.config, work)
             _begins(False)
 
 

@@ -20,7 +20,7 @@ from identica.families import Uniform, VonMisesFisher
 from identica.metrics import correlation_matrix, linear_r2, mcc, procrustes
 from identica.mixing import InvertibleMLP
 from identica.process import GenerativeProcess, Pairs
-from identica.recipes import DEMO, DEMO_SUPERVISED
+from identica.recipes.studies import DEMO, DEMO_SUPERVISED
 from identica.runs.folder import RESULT, open_run
 from identica.spaces import Sphere
 from identica.studies.published import ICML_TABLE1

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from identica import recipes
 from identica.datasets import kitti_masks
 from identica.datasets.kitti_masks import FACTORS, KittiMasks
 from identica.encoders import ContrastiveModel, ConvEncoder
 from identica.losses import AlignUniform
 from identica.metrics import mcc
-from identica.recipes import Recipe
+from identica.recipes import Recipe, pick
+from identica.recipes import studies as presets
 from identica.spaces import Box
 from identica.studies.experiment import Context, RowExperiment, Scores, Stage, Stages
 from identica.studies.images import (
@@ -121,10 +121,8 @@ class KittiTable(Study[KittiRow]):
         self, row: KittiRow, kind: str, seed: int, preset: str | Recipe
     ) -> KittiExperiment:
         # methods of a kind share their recipe, whatever their norm and lag
-        fast = recipes.MASKS_VAE if row.method in VAES else recipes.MASKS
-        return KittiExperiment(
-            row, seed, recipes.pick(preset, fast=fast, paper=recipes.PAPER_IMAGES)
-        )
+        fast = presets.MASKS_VAE if row.method in VAES else presets.MASKS
+        return KittiExperiment(row, seed, pick(preset, fast=fast, paper=presets.PAPER_IMAGES))
 
     def cells(self, row: KittiRow) -> dict[str, str]:
         norm = {"L_AU": f"(.5, {row.p})", "InfoNCE": f", L{row.p}"}.get(row.method, "")

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from identica import recipes, theory
+from identica import theory
 from identica._validate import one_of
 from identica.encoders import ContrastiveModel
 from identica.errors import InputError
@@ -21,6 +21,7 @@ from identica.mixing import InvertibleMLP
 from identica.potential import Potential
 from identica.process import GenerativeProcess
 from identica.recipes import PRESETS, Recipe
+from identica.recipes import studies as presets
 from identica.spaces import Box, Euclidean, Space, Sphere
 from identica.studies.experiment import Context, Stages
 from identica.studies.published import G1, ICML_TABLE1, L1, N1, Row
@@ -174,7 +175,7 @@ class Marginals(Study[Row]):
         if isinstance(preset, Recipe):
             return MarginalExperiment(row, kind, seed, preset)
         one_of("preset", preset, PRESETS)  # both are the same: nothing of it is published
-        recipe = recipes.any_marginal(row.space, row.conditional, row.model_space)
+        recipe = presets.any_marginal(row.space, row.conditional, row.model_space)
         if kind == "plain":
             recipe = replace(recipe, potential=False)
         elif kind == "published":

@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from torch import nn
 
-from identica import metrics, recipes
+from identica import metrics
 from identica._validate import count
 from identica.baselines import NETWORKS, VAE
 from identica.datasets import dsprites, kitti_masks, natural_sprites
 from identica.encoders import ContrastiveModel
 from identica.losses import AlignUniform
-from identica.recipes import Recipe
+from identica.recipes import Recipe, from_config, pick
+from identica.recipes import studies as presets
 from identica.spaces import Euclidean
 from identica.studies.experiment import Context, RowExperiment, Scores, Stage, Stages
 from identica.studies.images import (
@@ -231,17 +232,17 @@ class SpritesTable(Study[SpriteRow]):
         """dSprites are the original images where their archive is under IDENTICA_DATA."""
         vae = row.method in VAES
         if row.is_dsprites:
-            fast = recipes.SPRITES_VAE if vae else recipes.SPRITES
+            fast = presets.SPRITES_VAE if vae else presets.SPRITES
         else:
-            fast = recipes.NATURAL_VAE if vae else recipes.NATURAL
-        recipe = recipes.pick(preset, fast=fast, paper=recipes.PAPER_IMAGES)
+            fast = presets.NATURAL_VAE if vae else presets.NATURAL
+        recipe = pick(preset, fast=fast, paper=presets.PAPER_IMAGES)
         scoring = self.scorings["paper" if preset == "paper" else "fast"]
         original = row.is_dsprites and dsprites.is_at_hand()
         return SpritesExperiment(row, seed, recipe, scoring, original)
 
     def read_back(self, row: SpriteRow, run: Finished) -> SpritesExperiment:
         original, scoring = run.config["data"] == "dsprites", Scoring(**run.config["scoring"])
-        return SpritesExperiment(row, run.seed, recipes.from_config(run.config), scoring, original)
+        return SpritesExperiment(row, run.seed, from_config(run.config), scoring, original)
 
     def cells(self, row: SpriteRow) -> dict[str, str]:
         alpha = f"{row.alpha:g}".removeprefix("0")

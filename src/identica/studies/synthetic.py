@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from identica import recipes, theory
+from identica import theory
 from identica.encoders import ContrastiveModel
 from identica.families import Family, GeneralizedNormal, Uniform, VonMisesFisher
 from identica.heads import make_head
@@ -19,7 +19,8 @@ from identica.metrics import linear_r2, match, mcc
 from identica.mixing import InvertibleMLP
 from identica.potential import Potential
 from identica.process import GenerativeProcess
-from identica.recipes import Recipe
+from identica.recipes import Recipe, pick
+from identica.recipes import studies as presets
 from identica.spaces import Box, Euclidean, Space, Sphere
 from identica.studies.experiment import Context, Experiment, Scores, Stage, Stages
 from identica.studies.published import Row
@@ -149,15 +150,14 @@ class SyntheticTable(Study[Row]):
     def experiment(
         self, row: Row, kind: str, seed: int, preset: str | Recipe
     ) -> SyntheticExperiment:
-        fast, paper = (
-            recipes.for_process(row.marginal, row.conditional, row.model_space, row.model),
-            recipes.PAPER,
-        )
+        paper = presets.PAPER
+        fast = presets.for_process(row.marginal, row.conditional, row.model_space, row.model)
         if kind != "contrastive":  # with a network of the same size
-            fast = replace(recipes.SUPERVISED, network=fast.network)
-            paper = recipes.PAPER_SUPERVISED
-        recipe = recipes.pick(preset, fast=fast, paper=paper)
-        return SyntheticExperiment(row, kind, seed, recipe)
+            paper, fast = (
+                presets.PAPER_SUPERVISED,
+                replace(presets.SUPERVISED, network=fast.network),
+            )
+        return SyntheticExperiment(row, kind, seed, pick(preset, fast=fast, paper=paper))
 
     def label(self, target: Target) -> str:
         return f"{target.kind} {SCORES[target.score]}"

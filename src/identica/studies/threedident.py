@@ -9,13 +9,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from identica import recipes, theory
+from identica import theory
 from identica.augment import simclr
 from identica.datasets.pictures import tile
 from identica.datasets.threedident import FACTORS, render
 from identica.datasets.threedident.storage import ImageSet
 from identica.metrics import linear_r2_per_factor, match
-from identica.recipes import Recipe
+from identica.recipes import Recipe, from_config, pick
+from identica.recipes import studies as presets
 from identica.spaces import Sphere
 from identica.studies.images import moved
 from identica.studies.published import ImageRow
@@ -66,15 +67,15 @@ class ThreeDIdentTable(Study[ImageRow]):
         self, row: ImageRow, kind: str, seed: int, preset: str | Recipe
     ) -> ImageExperiment:
         supervised = kind == "supervised"
-        fast = recipes.THREEDIDENT_SUPERVISED if supervised else recipes.THREEDIDENT
-        recipe = recipes.pick(preset, fast=fast, paper=recipes.PAPER_THREEDIDENT)
+        fast = presets.THREEDIDENT_SUPERVISED if supervised else presets.THREEDIDENT
+        recipe = pick(preset, fast=fast, paper=presets.PAPER_THREEDIDENT)
         images = self.images or (paper_images() if preset == "paper" else FAST)
         return ImageExperiment(
             _as_published(row) if preset == "paper" else row, seed, recipe, images
         )
 
     def read_back(self, row: ImageRow, run: Finished) -> ImageExperiment:
-        images, recipe = Images(**run.config["images"]), recipes.from_config(run.config)
+        images, recipe = Images(**run.config["images"]), from_config(run.config)
         published = _as_published(row)
         own = run.config.get("conditional") != repr(published.conditional)
         return ImageExperiment(row if own else published, run.seed, recipe, images)
