@@ -1,4 +1,4 @@
-"""What studies of images share: autoencoders, the codes of many images, and pictures of what codes mean."""
+"""What studies of images share: their methods, the codes of many images, and pictures of what codes mean."""
 
 from __future__ import annotations
 
@@ -10,13 +10,17 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from identica.baselines import VAE, AdaGVAE, BetaVAE, SlowVAE
+from identica.baselines import NETWORKS, VAE, AdaGVAE, BetaVAE, SlowVAE
 from identica.datasets.pictures import tile
+from identica.encoders import ContrastiveModel
+from identica.losses import AlignUniform
 from identica.metrics import match
 from identica.process import Pairs
+from identica.recipes import Recipe
+from identica.studies.published import L1, N1, KittiRow, SpriteRow
 from identica.studies.study import Picture
 from identica.studies.synthetic import rescaled
-from identica.training import Sampler
+from identica.training import Contrastive, Sampler
 from identica.training.devices import device_of
 
 CODES = 10
@@ -31,10 +35,35 @@ TERMS: dict[str, dict[str, float]] = {
 }
 
 
-def autoencoder(method: str, seed: int, **options: Any) -> tuple[VAE, VAE]:
-    """The autoencoder of a method, as an objective and as what gives codes."""
-    vae = VAES[method](CODES, seed=seed, **options, **TERMS[method])
-    return vae, vae
+def method_objective(
+    row: KittiRow | SpriteRow,
+    recipe: Recipe,
+    seed: int,
+    *,
+    network: str = "conv",
+    white: int = 1,
+    anneal: tuple[float, int] | None = None,
+) -> tuple[nn.Module, nn.Module]:
+    """What the method of a row trains, and the part of it that gives codes.
+
+    Args:
+        network: see `NETWORKS`; contrastive models have the encoder of the autoencoders.
+        white: the largest value of a pixel.
+        anneal: see `AlignUniform`.
+    """
+    if row.method in VAES:
+        options = {"scale": float(white), "network": network, **TERMS[row.method]}
+        vae = VAES[row.method](CODES, seed=seed, **options)
+        return vae, vae
+    assert row.space is not None
+    family, (make_encoder, _) = L1 if row.p == 1 else N1, NETWORKS[network]
+    encoder = make_encoder(CODES, channels=1, scale=float(white), seed=seed)
+    model = ContrastiveModel(row.space, family, encoder, head=recipe.head(row.space))
+    # the anchor counts among its own negatives, as published: that fixes the scale of the codes
+    loss: nn.Module = recipe.loss(family)
+    if row.method == "L_AU":
+        loss = AlignUniform(row.alpha, row.p, self_negative=True, anneal=anneal)
+    return Contrastive(model, loss), model
 
 
 def pair_sampler(

@@ -142,6 +142,7 @@ class KittiRow:
     published: Published | None
     space: Space | None = None
     p: int = 0
+    alpha: float = 0.5  # of L_AU
 
     @property
     def kind(self) -> str:
@@ -196,6 +197,7 @@ class SpriteRow:
     published: dict[str, Published]
     alpha: float = 0.0
     p: int = 0
+    space: Space = R
 
     @property
     def kind(self) -> str:
