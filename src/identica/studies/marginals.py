@@ -12,12 +12,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from identica import theory
 from identica._validate import one_of
 from identica.encoders import ContrastiveModel
 from identica.errors import InputError
 from identica.families import Family, GeneralizedNormal, Laplace, Normal, Uniform, VonMisesFisher
-from identica.mixing import InvertibleMLP
 from identica.potential import Potential
 from identica.process import GenerativeProcess
 from identica.recipes import PRESETS, Recipe
@@ -26,8 +24,13 @@ from identica.spaces import Box, Euclidean, Space, Sphere
 from identica.studies.experiment import Context, Stages
 from identica.studies.published import G1, ICML_TABLE1, L1, N1, Row
 from identica.studies.shapes import SHAPES, Shape
-from identica.studies.study import SCORES, Finished, Picture, Study, Target, curves
-from identica.studies.synthetic import SyntheticExperiment, family_name, space_name
+from identica.studies.study import SCORES, Finished, Picture, Target, curves
+from identica.studies.synthetic import (
+    SyntheticExperiment,
+    SyntheticTable,
+    family_name,
+    space_name,
+)
 
 KINDS = {"published": "published loss", "plain": "without potential", "potential": "potential"}
 DRAWS = 30_000  # of the marginal, over which the density of the positives is averaged
@@ -145,7 +148,7 @@ def log_density_of_positives(
     return total - np.log(draws) * -(-space.dim // block)
 
 
-class Marginals(Study[Row]):
+class Marginals(SyntheticTable):
     """Scores of the published loss beside those with a potential, and what the potential estimates."""
 
     side_by_side = False
@@ -191,7 +194,7 @@ class Marginals(Study[Row]):
             "p(z̃|z)": family_name(row.conditional),
             "codes": space_name(row.model_space),
             "model": family_name(row.model, scale=False),
-            "guarantee": self.guarantee(row).up_to or "none",
+            "guarantee": self.guarantee(row, "potential").up_to or "none",
             "paper": "" if known is None else self.show(known.mean),
         }
 
@@ -201,14 +204,7 @@ class Marginals(Study[Row]):
         return f"{KINDS[target.kind]} {SCORES[target.score]}"
 
     def words(self, row: Row) -> str:
-        return str(self.guarantee(row))
-
-    def guarantee(self, row: Row) -> theory.Guarantee:
-        """What the theory promises for a row with a potential."""
-        mixing = InvertibleMLP(row.space.dim, seed=0, draws=1)  # any injective one will do
-        process = GenerativeProcess(row.space, row.marginal, row.conditional, mixing)
-        experiment = self.experiment(row, "potential", 0, "fast")
-        return theory.guarantee(process, experiment.model(), tau=experiment.recipe.tau)
+        return str(self.guarantee(row, "potential"))
 
     def pictures(self, row: Row, runs: Mapping[str, list[Finished]]) -> list[Picture]:
         found = runs.get("potential", [])

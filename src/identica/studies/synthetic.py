@@ -177,11 +177,12 @@ class SyntheticTable(Study[Row]):
         fails = "\nTheory forbids a high score here." if row.must_fail else ""
         return f"{self.guarantee(row)}{fails}"
 
-    def guarantee(self, row: Row) -> theory.Guarantee:
+    def guarantee(self, row: Row, kind: str = "contrastive") -> theory.Guarantee:
         """What the theory promises for a row."""
         mixing = InvertibleMLP(row.space.dim, seed=0, draws=1)  # any injective one will do
         process = GenerativeProcess(row.space, row.marginal, row.conditional, mixing)
-        return theory.guarantee(process, self.experiment(row, "contrastive", 0, "fast").model())
+        experiment = self.experiment(row, kind, 0, "fast")
+        return theory.guarantee(process, experiment.model(), tau=experiment.recipe.tau)
 
     def recovered(self, experiment: SyntheticExperiment, run: Finished) -> list[Picture]:
         from identica.report import plots

@@ -38,19 +38,9 @@ WIDTH = 0.1  # of the conditional as published: not printed, but the default of 
 
 
 class ThreeDIdentTable(Study[ImageRow]):
-    """R² and MCC of the ten factors of 3DIdent on unseen images, from pixels.
-
-    Args:
-        images: which images, if not those of the preset.
-    """
+    """R² and MCC of the ten factors of 3DIdent on unseen images, from pixels."""
 
     scored_on = "unseen images"
-
-    def __init__(
-        self, name: str, title: str, rows: Sequence[ImageRow], *, images: Images | None = None
-    ) -> None:
-        super().__init__(name, title, rows)
-        self.images = images
 
     def targets(self, row: ImageRow) -> list[Target]:
         def accepted(score: str) -> tuple[str, ...]:
@@ -69,10 +59,9 @@ class ThreeDIdentTable(Study[ImageRow]):
         supervised = kind == "supervised"
         fast = presets.THREEDIDENT_SUPERVISED if supervised else presets.THREEDIDENT
         recipe = pick(preset, fast=fast, paper=presets.PAPER_THREEDIDENT)
-        images = self.images or (paper_images() if preset == "paper" else FAST)
-        return ImageExperiment(
-            _as_published(row) if preset == "paper" else row, seed, recipe, images
-        )
+        if preset == "paper":
+            return ImageExperiment(_as_published(row), seed, recipe, paper_images())
+        return ImageExperiment(row, seed, recipe, FAST)
 
     def read_back(self, row: ImageRow, run: Finished) -> ImageExperiment:
         images, recipe = Images(**run.config["images"]), from_config(run.config)
@@ -83,13 +72,9 @@ class ThreeDIdentTable(Study[ImageRow]):
     def cells(self, row: ImageRow) -> dict[str, str]:
         if row.model_space is None or row.model is None:
             return {"pairs": row.kind, "model space": "–", "model": "–", "match": "–"}
-        pairs = (
-            "augmentations"
-            if row.conditional is None
-            else family_name(row.conditional, scale=False)
-        )
+        pairs = row.conditional
         return {
-            "pairs": pairs,
+            "pairs": "augmentations" if pairs is None else family_name(pairs, scale=False),
             "model space": space_name(row.model_space),
             "model": family_name(row.model, scale=isinstance(row.model_space, Sphere)),
             "match": "yes" if row.match else "no",
@@ -119,7 +104,7 @@ class ThreeDIdentTable(Study[ImageRow]):
         if row.kind == "identity":
             return []
         _, model = experiment.trained(run.folder)
-        data = ImageSet(experiment.images.test_folder(run.folder.parent.parent))
+        data = ImageSet(experiment.images.folder(run.folder.parent.parent, "test"))
         z, codes = data.raw_latents, codes_of(model.eval(), data)
         pictures = []
         if row.kind == "contrastive":
