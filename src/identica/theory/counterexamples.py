@@ -157,17 +157,13 @@ class _Map(nn.Module):
         """What the head makes the truth of."""
         if not self.truth:
             return torch.zeros(())
-        if isinstance(self.head, BoxHead):
-            return torch.logit(self.share(z), eps=1e-5)
-        return z @ self.linear * self.log_scale.exp()
-
-    def share(self, z: Tensor) -> Tensor:
-        """Where the factors stand within the sides of a box that holds them, from 0 to 1."""
-        if isinstance(self.space, Sphere):
-            return 0.5 + 0.45 * z / self.space.radius
+        if not isinstance(self.head, BoxHead):
+            return z @ self.linear * self.log_scale.exp()
+        if isinstance(self.space, Sphere):  # within the sides of a box that holds it
+            return torch.logit(0.5 + 0.45 * z / self.space.radius, eps=1e-5)
         assert isinstance(self.space, Box)
         low, high = self.space.bounds(torch.float32)
-        return (z - low) / (high - low)
+        return torch.logit((z - low) / (high - low), eps=1e-5)
 
 
 class _Search:
