@@ -8,10 +8,11 @@ tries the alternatives, and docs/speed.md shows what they give.
 from __future__ import annotations
 
 from identica.recipes.observations import for_easy_pairs, for_images, for_network, for_observations
-from identica.recipes.recipe import PRESETS, Recipe, Walking, from_config, pick
+from identica.recipes.recipe import PRESETS, Preset, Recipe, Walking, from_config, pick
 
 __all__ = [
     "PRESETS",
+    "Preset",
     "Recipe",
     "Walking",
     "for_easy_pairs",

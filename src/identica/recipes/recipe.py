@@ -117,6 +117,9 @@ class Recipe:
         )
 
 
+Preset = str | Recipe  # the name of a preset, or a recipe of one's own
+
+
 @dataclass(frozen=True)
 class Walking:
     """Training on walks among images, stage by stage.
@@ -156,7 +159,7 @@ class Walking:
         return [*[self.start] * self.starts, self.narrow, self.wide]
 
 
-def pick(preset: str | Recipe, *, fast: Recipe, paper: Recipe) -> Recipe:
+def pick(preset: Preset, *, fast: Recipe, paper: Recipe) -> Recipe:
     """The recipe of a preset by name; one that was given stays."""
     if isinstance(preset, Recipe):
         return preset

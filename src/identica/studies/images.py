@@ -23,6 +23,9 @@ from identica.studies.synthetic import rescaled
 from identica.training import Contrastive, Sampler
 from identica.training.devices import device_of
 
+Matrix = NDArray[np.float64]
+Rows = NDArray[np.intp]
+
 CODES = 10
 SHOWN = 3_000  # images behind a picture
 
@@ -83,10 +86,10 @@ def pair_sampler(
 
 
 def meaning(
-    z: NDArray[np.float64],
-    codes: NDArray[np.float64],
+    z: Matrix,
+    codes: Matrix,
     names: Sequence[str],
-    images: Callable[[NDArray[np.intp]], NDArray[np.uint8]],
+    images: Callable[[Rows], NDArray[np.uint8]],
     which: str,
     vae: VAE | None = None,
 ) -> list[Picture]:
@@ -118,16 +121,14 @@ def meaning(
 
 
 @torch.no_grad()
-def codes_of(model: nn.Module, images: NDArray[np.uint8]) -> NDArray[np.float64]:
+def codes_of(model: nn.Module, images: NDArray[np.uint8]) -> Matrix:
     """Codes N×n of images N×64×64, a thousand at a time."""
     encode, device = model.codes if isinstance(model, VAE) else model, device_of(model)
     parts = [encode(part.to(device)).cpu() for part in torch.from_numpy(images).split(1000)]
     return torch.cat(parts).double().numpy()
 
 
-def walks(
-    codes: NDArray[np.float64], columns: NDArray[np.intp], stops: int = 9
-) -> NDArray[np.intp]:
+def walks(codes: Matrix, columns: Rows, stops: int = 9) -> Rows:
     """For each of the columns, a typical sample and then those nearest to it in the codes as that
     column alone moves through its quantiles, len(columns)×(1 + stops).
 
@@ -143,9 +144,7 @@ def walks(
 
 
 @torch.no_grad()
-def traversals(
-    vae: VAE, codes: NDArray[np.float64], columns: NDArray[np.intp], stops: int = 9
-) -> NDArray[np.uint8]:
+def traversals(vae: VAE, codes: Matrix, columns: Rows, stops: int = 9) -> NDArray[np.uint8]:
     """What a decoder draws as one code alone moves through its quantiles, around a typical sample.
 
     Gives grey images of 0…255, len(columns)×stops×64×64.
@@ -155,9 +154,7 @@ def traversals(
     return (255 * drawn).round().byte().reshape(len(columns), stops, 64, 64).numpy()
 
 
-def moved(
-    codes: NDArray[np.float64], columns: NDArray[np.intp], stops: int = 9
-) -> tuple[int, NDArray[np.float64]]:
+def moved(codes: Matrix, columns: Rows, stops: int = 9) -> tuple[int, Matrix]:
     """A typical sample, and its codes with one column at a time at its quantiles,
     len(columns)×stops×n."""
     start = int(np.abs(codes - np.median(codes, axis=0)).sum(axis=1).argmin())

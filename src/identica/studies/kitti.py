@@ -14,7 +14,7 @@ from torch import nn
 from identica.datasets import kitti_masks
 from identica.datasets.kitti_masks import FACTORS, KittiMasks
 from identica.metrics import mcc
-from identica.recipes import Recipe, pick
+from identica.recipes import Preset, pick
 from identica.recipes import studies as presets
 from identica.spaces import Box
 from identica.studies.experiment import Context, RowExperiment, Scores, Stage, Stages
@@ -95,9 +95,7 @@ class KittiTable(Study[KittiRow]):
         known = row.published is not None and row.published.std is not None
         return [Target(row.kind, "mcc", row.published, ("within", "above") if known else ())]
 
-    def experiment(
-        self, row: KittiRow, kind: str, seed: int, preset: str | Recipe
-    ) -> KittiExperiment:
+    def experiment(self, row: KittiRow, kind: str, seed: int, preset: Preset) -> KittiExperiment:
         # methods of a kind share their recipe, whatever their norm and lag
         fast = presets.MASKS_VAE if row.kind != "contrastive" else presets.MASKS
         return KittiExperiment(row, seed, pick(preset, fast=fast, paper=presets.PAPER_IMAGES))

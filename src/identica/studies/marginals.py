@@ -18,7 +18,7 @@ from identica.errors import InputError
 from identica.families import Family, GeneralizedNormal, Laplace, Normal, Uniform, VonMisesFisher
 from identica.potential import Potential
 from identica.process import GenerativeProcess
-from identica.recipes import PRESETS, Recipe
+from identica.recipes import PRESETS, Preset, Recipe
 from identica.recipes import studies as presets
 from identica.spaces import Box, Euclidean, Space, Sphere
 from identica.studies.experiment import Context, Stages
@@ -172,9 +172,7 @@ class Marginals(SyntheticTable):
             found.append(Target("potential", "density", None))
         return found
 
-    def experiment(
-        self, row: Row, kind: str, seed: int, preset: str | Recipe
-    ) -> MarginalExperiment:
+    def experiment(self, row: Row, kind: str, seed: int, preset: Preset) -> MarginalExperiment:
         if isinstance(preset, Recipe):
             return MarginalExperiment(row, kind, seed, preset)
         one_of("preset", preset, PRESETS)  # both are the same: nothing of it is published

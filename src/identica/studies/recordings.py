@@ -18,7 +18,7 @@ from identica._validate import one_of
 from identica.datasets import neurons, recordings
 from identica.datasets.recordings import Recording
 from identica.errors import InputError, TrustWarning
-from identica.recipes import PRESETS, Recipe
+from identica.recipes import PRESETS, Preset, Recipe
 from identica.runs import Tick
 from identica.runs.folder import METRICS, PARTS, WEIGHTS, plain, run_name
 from identica.studies import decoding, peers
@@ -31,6 +31,22 @@ if TYPE_CHECKING:
 
 KINDS = ("contrastive", "pca", "fastica", "cebra", "shuffled")
 OURS = ("contrastive", "shuffled")
+
+
+WORDS = {
+    "factors": (
+        "A linear map from codes to the true factors is fitted to the first four fifths and scored on the "
+        "last; MCC takes each code by itself."
+    ),
+    "position": (
+        "The position of unseen bins is the mean of those with the nearest codes, as many as suit the last "
+        "eighth of the training bins best. No model sees positions."
+    ),
+    "angle": (
+        "The direction is the angle of the two codes, after the best rotation or reflection. No model sees "
+        "directions."
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -53,7 +69,7 @@ class RecordingRow:
     rate: float | None = None
 
     def load(self, seed: int) -> Recording:
-        """The recording; a simulated one is drawn from the seed."""
+        """The recording; a simulated one depends on the seed."""
         if self.bins is None or self.rate is None:
             return recordings.load(self.data)
         if self.data == "place cells":
@@ -226,11 +242,9 @@ class RecordingsTable(Study[RecordingRow]):
                 try:
                     row.load(0)
                 except InputError as error:
-                    simulated = [str(r.row) for r in self.rows if r.bins is not None]
-                    less = (
-                        f" (rows {simulated[0]}-{simulated[-1]} need no files)" if simulated else ""
-                    )
-                    raise InputError(f"{error}{less}") from None
+                    drawn = [r.row for r in self.rows if r.bins is not None]
+                    hint = f" (rows {drawn[0]}-{drawn[-1]} need no files)" if drawn else ""
+                    raise InputError(f"{error}{hint}") from None
 
     def absent(self, kind: str) -> str:
         missing = kind == "cebra" and not peers.cebra_is_installed()
@@ -239,9 +253,7 @@ class RecordingsTable(Study[RecordingRow]):
     def targets(self, row: RecordingRow) -> list[Target]:
         return [Target(kind, score, None) for kind in KINDS for score in decoding.SCORES[row.what]]
 
-    def experiment(
-        self, row: RecordingRow, kind: str, seed: int, preset: str | Recipe
-    ) -> RecordingRun:
+    def experiment(self, row: RecordingRow, kind: str, seed: int, preset: Preset) -> RecordingRun:
         if isinstance(preset, Recipe):
             return RecordingRun(row, kind, seed, preset.training.steps)
         one_of("preset", preset, PRESETS)  # both are the same: nothing is published
@@ -298,20 +310,7 @@ class RecordingsTable(Study[RecordingRow]):
         return found
 
     def words(self, row: RecordingRow) -> str:
-        if row.what == "factors":
-            return (
-                "A linear map from codes to the true factors is fitted to the first four fifths and scored "
-                "on the last; MCC takes each code by itself."
-            )
-        if row.what == "position":
-            return (
-                "The position of unseen bins is the mean of those with the nearest codes. How near, the "
-                "last eighth of the bins to fit to decides. No model sees positions."
-            )
-        return (
-            "The direction is the angle of the two codes, after the best rotation or reflection. No model "
-            "sees directions."
-        )
+        return WORDS[row.what]
 
     def pictures(self, row: RecordingRow, runs: Mapping[str, list[Finished]]) -> list[Picture]:
         from identica.studies.recordings_pictures import curves, recovered

@@ -14,7 +14,7 @@ from identica import metrics
 from identica._validate import count
 from identica.baselines import VAE
 from identica.datasets import dsprites, kitti_masks, natural_sprites
-from identica.recipes import Recipe, from_config, pick
+from identica.recipes import Preset, from_config, pick
 from identica.recipes import studies as presets
 from identica.studies.experiment import Context, RowExperiment, Scores, Stage, Stages
 from identica.studies.images import SHOWN, TERMS, codes_of, meaning, method_objective, pair_sampler
@@ -143,9 +143,7 @@ class SpritesExperiment(RowExperiment):
         yield Stage(objective, sampler(data), self.recipe.training, 2 * self.seed, watch)
         return objective, self.scores(data, model)
 
-    def encoded(
-        self, data: Sprites, model: nn.Module, n: int
-    ) -> tuple[NDArray[Any], NDArray[np.float64]]:
+    def encoded(self, data: Sprites, model: nn.Module, n: int) -> tuple[NDArray[Any], NDArray[Any]]:
         """Factors (n×5) and codes (n×10) of images drawn at random; images are made as needed."""
         z = data.sample(n, np.random.default_rng(2 * self.seed + 1))
         parts = np.array_split(z, -(-n // 1000))
@@ -206,9 +204,7 @@ class SpritesTable(Study[SpriteRow]):
     def tolerance(self, target: Target, ours: Ours) -> float:
         return max(ours.std, 0.002)
 
-    def experiment(
-        self, row: SpriteRow, kind: str, seed: int, preset: str | Recipe
-    ) -> SpritesExperiment:
+    def experiment(self, row: SpriteRow, kind: str, seed: int, preset: Preset) -> SpritesExperiment:
         """dSprites are the original images where their archive is under IDENTICA_DATA."""
         vae = row.kind != "contrastive"
         if row.is_dsprites:

@@ -17,7 +17,7 @@ from identica.runs import Job
 from identica.runs.folder import METRICS, plain
 
 if TYPE_CHECKING:  # workers that only wait for something to do need not load torch
-    from identica.recipes import Recipe
+    from identica.recipes import Preset
     from identica.studies.published import Published
 
 
@@ -126,7 +126,7 @@ class Study(ABC, Generic[R]):
         """The scores of a row."""
 
     @abstractmethod
-    def experiment(self, row: R, kind: str, seed: int, preset: str | Recipe) -> Job:
+    def experiment(self, row: R, kind: str, seed: int, preset: Preset) -> Job:
         """The run behind a kind of score."""
 
     @abstractmethod

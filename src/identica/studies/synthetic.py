@@ -19,7 +19,7 @@ from identica.metrics import linear_r2, match, mcc
 from identica.mixing import InvertibleMLP
 from identica.potential import Potential
 from identica.process import GenerativeProcess
-from identica.recipes import Recipe, pick
+from identica.recipes import Preset, Recipe, pick
 from identica.recipes import studies as presets
 from identica.spaces import Box, Euclidean, Space, Sphere
 from identica.studies.experiment import Context, Experiment, Scores, Stage, Stages
@@ -29,6 +29,8 @@ from identica.training import Contrastive, Sampler, Supervised, Training
 
 HELD_OUT = 16_384  # observations that are scored
 SHOWN = 1500  # points in a scatter plot
+
+Matrix = NDArray[np.float64]
 
 _mixing = lru_cache(maxsize=8)(InvertibleMLP)  # finding well-conditioned matrices takes a second
 
@@ -123,9 +125,7 @@ class SyntheticExperiment(Experiment):
         return objective, score()
 
     @torch.no_grad()
-    def recovered(
-        self, run: Finished, size: int = 4096
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def recovered(self, run: Finished, size: int = 4096) -> tuple[Matrix, Matrix]:
         """Factors and codes of a finished run on samples that it has not seen, each N×n."""
         _, model = self.trained(run.folder)
         process = self.process()
@@ -147,9 +147,7 @@ class SyntheticTable(Study[Row]):
             for kind, figure in row.published.items()
         ]
 
-    def experiment(
-        self, row: Row, kind: str, seed: int, preset: str | Recipe
-    ) -> SyntheticExperiment:
+    def experiment(self, row: Row, kind: str, seed: int, preset: Preset) -> SyntheticExperiment:
         paper = presets.PAPER
         fast = presets.for_process(row.marginal, row.conditional, row.model_space, row.model)
         if kind != "contrastive":  # with a network of the same size
@@ -221,9 +219,7 @@ def family_name(family: Family, *, scale: bool = True) -> str:
     return f"{name}({spread:g})" if scale else name
 
 
-def align(
-    z: NDArray[np.float64], codes: NDArray[np.float64], score: str
-) -> tuple[NDArray[np.float64], str]:
+def align(z: Matrix, codes: Matrix, score: str) -> tuple[Matrix, str]:
     """The codes after the best map of the kind that the score forgives, and that map in words."""
     if score == "mcc":
         columns = match(z, codes).columns
@@ -232,7 +228,7 @@ def align(
     return design @ np.linalg.lstsq(design, z)[0], "after the best linear map"
 
 
-def rescaled(z: NDArray[np.float64], codes: NDArray[np.float64]) -> NDArray[np.float64]:
+def rescaled(z: Matrix, codes: Matrix) -> Matrix:
     """Each code after the shift, sign and scale that bring it nearest to its factor, N×n."""
     away = codes - codes.mean(0)
     slope = ((z - z.mean(0)) * away).mean(0) / np.maximum(codes.var(0), 1e-12)

@@ -15,7 +15,7 @@ from identica.datasets.pictures import tile
 from identica.datasets.threedident import FACTORS, render
 from identica.datasets.threedident.storage import ImageSet
 from identica.metrics import linear_r2_per_factor, match
-from identica.recipes import Recipe, from_config, pick
+from identica.recipes import Preset, from_config, pick
 from identica.recipes import studies as presets
 from identica.spaces import Sphere
 from identica.studies.images import moved
@@ -53,9 +53,7 @@ class ThreeDIdentTable(Study[ImageRow]):
             for score, figure in row.published.items()
         ]
 
-    def experiment(
-        self, row: ImageRow, kind: str, seed: int, preset: str | Recipe
-    ) -> ImageExperiment:
+    def experiment(self, row: ImageRow, kind: str, seed: int, preset: Preset) -> ImageExperiment:
         supervised = kind == "supervised"
         fast = presets.THREEDIDENT_SUPERVISED if supervised else presets.THREEDIDENT
         recipe = pick(preset, fast=fast, paper=presets.PAPER_THREEDIDENT)
