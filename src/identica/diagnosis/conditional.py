@@ -224,18 +224,14 @@ def concentration(h: Matrix, h_pos: Matrix) -> float:
 
     from identica.families import mean_cosine
 
-    cosine = float(np.mean(_cosine(h, h_pos)))
+    size = np.linalg.norm(h, axis=1) * np.linalg.norm(h_pos, axis=1)
+    cosine = float(np.mean((h * h_pos).sum(1) / np.where(size > 0, size, 1.0)))
     n, highest = h.shape[1], 1e6
     if cosine <= mean_cosine(n, 1e-6):
         return 0.0
     if cosine >= mean_cosine(n, highest):
         return highest
     return float(brentq(lambda kappa: mean_cosine(n, kappa) - cosine, 1e-6, highest))
-
-
-def _cosine(h: Matrix, h_pos: Matrix) -> Matrix:
-    size = np.linalg.norm(h, axis=1) * np.linalg.norm(h_pos, axis=1)
-    return np.asarray((h * h_pos).sum(1) / np.where(size > 0, size, 1.0))
 
 
 def simulated(h: Matrix, space: Space, fit: Fits | float, *, random_state: int) -> Matrix:

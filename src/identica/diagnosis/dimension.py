@@ -121,14 +121,11 @@ def pair_correlations(h: Matrix, h_pos: Matrix) -> Matrix:
 
 def canonical_correlations(h: Matrix, h_pos: Matrix) -> Matrix:
     """Correlations of the combinations of codes that pairs share most, falling, n values."""
-    bases = [_orthonormal(matrix) for matrix in (h, h_pos)]
-    found = np.linalg.svd(bases[0].T @ bases[1], compute_uv=False).clip(0, 1)
+    from scipy.linalg import orth
+
+    one, other = (orth(standardised(matrix), rcond=1e-8) for matrix in (h, h_pos))
+    found = np.linalg.svd(one.T @ other, compute_uv=False).clip(0, 1)
     return np.asarray(np.pad(found, (0, h.shape[1] - len(found))))
-
-
-def _orthonormal(matrix: Matrix) -> Matrix:
-    left, singular, _ = np.linalg.svd(standardised(matrix), full_matrices=False)
-    return np.asarray(left[:, singular > 1e-8 * max(singular[0], 1e-300)])
 
 
 def intrinsic_dimension(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
@@ -38,16 +38,12 @@ def mean_log_sum_exp(
     count: int,
     slow: Callable[..., Tensor] | None = None,
 ) -> Tensor:
-    """Mean over the queries of the log-sum-exp of their similarities with a window of keys:
+    """The sum of `_negatives`, with s_ij = scale·⟨q_i, k_j⟩ if p is None and −scale·Σ_d |q_id − k_jd|^p
+    otherwise (whose slope counts as 0 where q_id = k_jd).
 
-        mean_i log( [e^{positive_i}] + Σ_{j ∈ W(i)} e^{s_ij + [bias_j]} ),
-        W(i) = {i + first + o mod K : 0 ≤ o < count}
-
-    with s_ij = scale·⟨q_i, k_j⟩ if p is None and −scale·Σ_d |q_id − k_jd|^p otherwise (whose slope
-    counts as 0 where q_id = k_jd). Differentiable in all tensors, in one pass only once: a graph of
-    the gradients (`create_graph=True`) is made by `slow`, the same function in torch. The same bits come out
-    each time with the same number of threads, which is torch's. Where an input is not finite, the
-    result is NaN.
+    Differentiable in all tensors, but the kernel only once: a graph of the gradients (`create_graph=True`)
+    is made by `slow`, the same function in torch. With the same number of threads, which is torch's, the
+    same bits come out each time. Where an input is not finite, the result is NaN.
 
     Args:
         queries: A×n, float32 on the CPU.
@@ -73,16 +69,16 @@ def mean_log_sum_exp(
     tensors = (queries, keys, positives, scale, biases)
     if torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in tensors):
         return _MeanLogSumExp.apply(*tensors, p, first, count, slow)  # type: ignore[no-untyped-call]
-    value, *_ = _evaluate(*tensors, p, first, count, gradient=False)
+    value, *_ = _evaluate(tensors, p, first, count, gradient=False)
     return value
 
 
 class _MeanLogSumExp(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, *arguments: Any) -> Tensor:
-        *inputs, ctx.slow = arguments
-        value, *gradients = _evaluate(*inputs, gradient=True)
-        ctx.save_for_backward(*inputs[:5], *gradients)
+        *tensors, p, first, count, ctx.slow = arguments
+        value, *gradients = _evaluate(tensors, p, first, count, gradient=True)
+        ctx.save_for_backward(*tensors, *gradients)
         return value
 
     @staticmethod
@@ -105,18 +101,10 @@ def _differentiable(slow: Any, inputs: Any, needed: Any) -> list[Tensor | None]:
 
 
 def _evaluate(
-    queries: Tensor,
-    keys: Tensor,
-    positives: Tensor | None,
-    scale: Tensor,
-    biases: Tensor | None,
-    p: float | None,
-    first: int,
-    count: int,
-    *,
-    gradient: bool,
+    tensors: Sequence[Any], p: float | None, first: int, count: int, *, gradient: bool
 ) -> tuple[Any, ...]:
     """The value and its gradients in all tensors (zeros unless asked for)."""
+    queries, keys, positives, scale, biases = tensors
     (a, n), size, factor = queries.shape, len(keys), scale.item()
     rows, width = -(-a // ROWS) * ROWS, n + n % 2  # zeros fill up the last rows and an odd column
     q = np.zeros((rows, width), np.float32)
@@ -129,8 +117,7 @@ def _evaluate(
     bias = np.zeros(size) if biases is None else biases.detach().double().numpy()
     finite = all(np.isfinite(x).all() for x in (q, k, bias))
     if not (finite and (plus < np.inf).all()):
-        inputs = (queries, keys, positives, scale, biases)
-        nan = (None if x is None else torch.full_like(x, torch.nan) for x in inputs)
+        nan = (None if x is None else torch.full_like(x, torch.nan) for x in tensors)
         return queries.new_tensor(torch.nan), *nan
     # What the terms of a dot product may reach before they cancel; distances have one sign.
     reach = np.zeros(a, np.float32)

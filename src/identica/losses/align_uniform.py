@@ -70,9 +70,8 @@ class AlignUniform(nn.Module):
         alpha = self._alpha()
         keys, offset = gather(h) if self.training else (h, 0)
         first, number = window(len(keys), self.self_negative, None)
-        log_sum = mean_log_sum_exp(
-            self.conditional, h, keys, None, h.new_ones(()), first=offset + first, count=number
-        )
+        tensors = h, keys, None, h.new_ones(()), None
+        log_sum = mean_log_sum_exp(self.conditional, tensors, first=offset + first, count=number)
         uniformity = log_sum - torch.log(h.new_tensor(number))
         alignment = -self.conditional.similarity(h, h_pos).mean()
         return alpha * uniformity + (1 - alpha) * alignment

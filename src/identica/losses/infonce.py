@@ -255,7 +255,7 @@ class InfoNCE(nn.Module):
             log_weight = math.log(weighed / number)
             beside = None if beside is None else beside - log_weight
         tensors = anchors, keys, beside, inverse_tau, biases
-        log_sum = mean_log_sum_exp(self.conditional, *tensors, first=offset + first, count=number)
+        log_sum = mean_log_sum_exp(self.conditional, tensors, first=offset + first, count=number)
         return log_sum + log_weight - similarity.mean()
 
 

@@ -114,7 +114,8 @@ def do(job: Job, folder: Path, session: Path, threads: int) -> tuple[str, str | 
     """Do one job in a worker, unless it is done; its name, and why it failed if it did."""
     if not session.exists():
         return job.name, f"{folder.parent} is not shared with {socket.gethostname()}"
-    _limit_threads(threads)
+    if torch := sys.modules.get("torch"):  # a job that needs it has brought it along
+        torch.set_num_threads(threads)
     keep_freed_memory()
     tick = _reporter(folder, session)
 
@@ -146,11 +147,6 @@ def _reporter(folder: Path, session: Path) -> Tick:
         write_text(folder / runs.PROGRESS, json.dumps(told))
 
     return tick
-
-
-def _limit_threads(threads: int) -> None:
-    if torch := sys.modules.get("torch"):  # a job that needs it has brought it along
-        torch.set_num_threads(threads)
 
 
 # --- in a group of processes ------------------------------------------------------------------------

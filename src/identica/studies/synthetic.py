@@ -30,8 +30,6 @@ from identica.training import Contrastive, Sampler, Supervised, Training
 HELD_OUT = 16_384  # observations that are scored
 SHOWN = 1500  # points in a scatter plot
 
-Matrix = NDArray[np.float64]
-
 _mixing = lru_cache(maxsize=8)(InvertibleMLP)  # finding well-conditioned matrices takes a second
 
 
@@ -125,7 +123,9 @@ class SyntheticExperiment(Experiment):
         return objective, score()
 
     @torch.no_grad()
-    def recovered(self, run: Finished, size: int = 4096) -> tuple[Matrix, Matrix]:
+    def recovered(
+        self, run: Finished, size: int = 4096
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Factors and codes of a finished run on samples that it has not seen, each N×n."""
         _, model = self.trained(run.folder)
         process = self.process()
@@ -219,7 +219,9 @@ def family_name(family: Family, *, scale: bool = True) -> str:
     return f"{name}({spread:g})" if scale else name
 
 
-def align(z: Matrix, codes: Matrix, score: str) -> tuple[Matrix, str]:
+def align(
+    z: NDArray[np.float64], codes: NDArray[np.float64], score: str
+) -> tuple[NDArray[np.float64], str]:
     """The codes after the best map of the kind that the score forgives, and that map in words."""
     if score == "mcc":
         columns = match(z, codes).columns
@@ -228,7 +230,7 @@ def align(z: Matrix, codes: Matrix, score: str) -> tuple[Matrix, str]:
     return design @ np.linalg.lstsq(design, z)[0], "after the best linear map"
 
 
-def rescaled(z: Matrix, codes: Matrix) -> Matrix:
+def rescaled(z: NDArray[np.float64], codes: NDArray[np.float64]) -> NDArray[np.float64]:
     """Each code after the shift, sign and scale that bring it nearest to its factor, N×n."""
     away = codes - codes.mean(0)
     slope = ((z - z.mean(0)) * away).mean(0) / np.maximum(codes.var(0), 1e-12)

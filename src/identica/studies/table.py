@@ -31,6 +31,7 @@ class Entry(NamedTuple):
 
 
 Known = Mapping[tuple[int, str, str], tuple[Ours, float, dict[str, str]]]
+NONE: Known = MappingProxyType({})
 
 
 # --- which runs belong to a study -------------------------------------------------------------------
@@ -128,11 +129,7 @@ def recorded(folder: Path, study: Study[Any]) -> Known:
     return found
 
 
-def collect(
-    folder: Path,
-    study: Study[Any],
-    keep: Known = MappingProxyType({}),
-) -> list[Entry]:
+def collect(folder: Path, study: Study[Any], keep: Known = NONE) -> list[Entry]:
     """Every score that has at least one finished run, in the order of the table.
 
     Those of `keep` (see `recorded`) stay as they are where there are runs of fewer seeds.

@@ -136,8 +136,6 @@ def train(
     >>> sorted(history.last)
     ['loss', 'lr', 'seconds', 'step']
     """
-    from tqdm import tqdm
-
     instance("objective", objective, nn.Module, "a module")
     instance("training", training, (Training, NoneType), "a Training")
     for name, called in (("sample", sample), ("score", score), ("tick", tick)):
@@ -167,8 +165,7 @@ def train(
     leads = rank == 0  # scores, writes and reports for all
     board = _board(folder, start) if tensorboard and leads else None
     network = _shared(objective) if processes > 1 else objective
-    label, style = progress if leads else None, dict[str, Any](unit="step", dynamic_ncols=True)
-    bar = tqdm(desc=label, initial=start, total=training.steps, disable=label is None, **style)
+    bar = _progress_bar(progress if leads else None, start, training.steps)
     began = time.perf_counter() - seconds
 
     def measure() -> dict[str, float]:
@@ -338,3 +335,17 @@ def _board(folder: Path | None, start: int) -> Any:
             "tensorboard is not installed: pip install identica[tensorboard]"
         ) from None
     return SummaryWriter(folder / "tensorboard", purge_step=start)
+
+
+def _progress_bar(label: str | None, start: int, steps: int) -> Any:
+    from tqdm import tqdm
+
+    return tqdm(
+        desc=label,
+        initial=start,
+        total=steps,
+        disable=label is None,
+        unit="step",
+        leave=True,
+        dynamic_ncols=True,
+    )
