@@ -101,7 +101,7 @@ def _positives_of_part(
             kappa,
             float(ks_2samp(*steps).statistic),
             _ratio(spread),
-            position_dependence(h, h_pos, space, kappa, order=order, random_state=random_state),
+            position_dependence(h, h_pos, space, kappa, order, random_state),
         )
     differences = inner_differences(h, h_pos, space)
     fits = fit_differences(differences, random_state=random_state)
@@ -110,7 +110,7 @@ def _positives_of_part(
         None,
         misfit(differences, family.p or 2.0),
         _ratio(np.median(np.abs(h_pos - h), axis=0)),
-        position_dependence(h, h_pos, space, fits, order=order, random_state=random_state),
+        position_dependence(h, h_pos, space, fits, order, random_state),
     )
 
 
@@ -272,13 +272,7 @@ def simulated(h: Matrix, space: Space, fit: Fits | float, *, random_state: int) 
 
 
 def position_dependence(
-    h: Matrix,
-    h_pos: Matrix,
-    space: Space,
-    fit: Fits | float,
-    *,
-    order: Order | None = None,
-    random_state: int = 0,
+    h: Matrix, h_pos: Matrix, space: Space, fit: Fits | float, order: Order, random_state: int = 0
 ) -> float:
     """How much the spread of positives changes from place to place, as a standard deviation of its
     logarithm (0.1: by about a tenth).
@@ -305,7 +299,7 @@ def position_dependence(
     first, second = np.triu_indices(n)
     products = real[:, first] * real[:, second] - flat[:, first] * flat[:, second]
     weight = np.where(first == second, 1.0, 2.0)
-    halves = (order or Order(np.arange(len(h)), 0)).halves(random_state)
+    halves = order.halves(random_state)
     fields = [place @ least_squares(place[part], products[part]) for part in halves]
     one, other = (field - field.mean(0) for field in fields)
     return float(np.sqrt(max(0.0, float((one * other).mean(0) @ weight) / (4 * n))))

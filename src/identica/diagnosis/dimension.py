@@ -69,11 +69,11 @@ def dimensions(
 ) -> Dimensions:
     """The dimensions of codes h and h_pos (N×n), and what they miss of the observations, if given."""
     surfaces = [
-        intrinsic_dimension(h[:, columns], part, order=order, random_state=random_state)
+        intrinsic_dimension(h[:, columns], part, order, random_state)
         for part, columns in parts(space)
     ]
     own = [
-        own_share(h[:, columns], h_pos[:, columns], order=order, random_state=random_state)
+        own_share(h[:, columns], h_pos[:, columns], order, random_state)
         for part, columns in parts(space)
         if not isinstance(part, Sphere)
     ]
@@ -81,9 +81,7 @@ def dimensions(
     error = 0.0
     if observations is not None:
         columns = int(np.linalg.matrix_rank(standardised(observations[0]), rtol=1e-3))
-        left_out, error, told = missed(
-            *observations, h, h_pos, order=order, random_state=random_state
-        )
+        left_out, error, told = missed(*observations, h, h_pos, order, random_state)
     return Dimensions(
         varying(h).tolist(),
         pair_correlations(h, h_pos),
@@ -128,9 +126,7 @@ def canonical_correlations(h: Matrix, h_pos: Matrix) -> Matrix:
     return np.asarray(np.pad(found, (0, h.shape[1] - len(found))))
 
 
-def intrinsic_dimension(
-    h: Matrix, space: Space, *, order: Order | None = None, random_state: int = 0
-) -> Intrinsic:
+def intrinsic_dimension(h: Matrix, space: Space, order: Order, random_state: int = 0) -> Intrinsic:
     """Dimension of the set that codes lie on, from the distances r of near pairs of rows:
 
         d = 1 / mean log(r_0 / r),  r < r_0
@@ -142,7 +138,7 @@ def intrinsic_dimension(
     of leaving out one tenth of the time after the other.
     """
     rng = np.random.default_rng(random_state)
-    live, times = h[:, varying(h)], order or Order(np.arange(len(h)), 0)
+    live = h[:, varying(h)]
     n = live.shape[1]
     if n < 2:
         return Intrinsic(float(n), 0.0, n)
@@ -157,11 +153,11 @@ def intrinsic_dimension(
         room, live = n, _whitened(live)
         full = rng.permuted(live, axis=0)
     first, second = np.triu_indices(len(rows), 1)
-    far = np.abs(times.times[rows[first]] - times.times[rows[second]]) > times.apart
+    far = np.abs(order.times[rows[first]] - order.times[rows[second]]) > order.apart
     number = min(2 * len(rows), int(far.sum()) // 20)
     if number < 2 * len(rows) // 20:
         return Intrinsic(float(room), float(room), room)
-    tenth = np.argsort(np.argsort(times.times[rows], kind="stable")) * 10 // len(rows)
+    tenth = np.argsort(np.argsort(order.times[rows], kind="stable")) * 10 // len(rows)
     found, without = _correlation_dimension(live, far, number, tenth)
     filled, _ = _correlation_dimension(full, np.ones_like(far), number * len(far) // int(far.sum()))
     error = np.sqrt(0.9 * np.square(without - without.mean()).sum())
@@ -218,13 +214,7 @@ def related(x: Matrix, x_pos: Matrix, order: Order) -> bool:
 
 
 def missed(
-    x: Matrix,
-    x_pos: Matrix,
-    h: Matrix,
-    h_pos: Matrix,
-    *,
-    order: Order | None = None,
-    random_state: int = 0,
+    x: Matrix, x_pos: Matrix, h: Matrix, h_pos: Matrix, order: Order, random_state: int = 0
 ) -> tuple[float, float, float]:
     """What the codes leave out of the observations although pairs share it, and what they hold.
 
@@ -242,7 +232,6 @@ def missed(
         x, x_pos: observations, N×d.
         h, h_pos: their codes, N×n.
     """
-    order = order or Order(np.arange(len(x)), 0)
     fit, score = order.halves(random_state)
     seen = _whitened_alike(x, x_pos)
     left, left_pos = _least_unexplained(seen, (h, h_pos), fit, score, random_state)
@@ -269,9 +258,7 @@ def missed(
     return (min(1.0, most) if most > 3 * error else 0.0), error, told
 
 
-def own_share(
-    h: Matrix, h_pos: Matrix, *, order: Order | None = None, random_state: int = 0
-) -> float:
+def own_share(h: Matrix, h_pos: Matrix, order: Order, random_state: int = 0) -> float:
     """Share of what pairs have in common in a code that the other codes do not foretell, for the code
     or principal component where it is least: 1 for independent factors, 0 for a function of others.
 
@@ -283,8 +270,7 @@ def own_share(
     n = codes.shape[1]
     if n < 2:
         return 1.0
-    halves = (order or Order(np.arange(len(h)), 0)).halves(random_state)
-    fit, score = (half[:: -(-len(half) // HALF)] for half in halves)
+    fit, score = (half[:: -(-len(half) // HALF)] for half in order.halves(random_state))
     turn = np.linalg.eigh(codes.T @ codes)[1]
     shares = [1.0]
     for basis in (np.eye(n), turn):

@@ -146,6 +146,10 @@ class Watch:
         return active
 
     def _seconds_left(self, width: int) -> float | None:
+        """The time for the pairs that are left of each kind, at the pace of those done so far.
+
+        A kind that has not begun is assumed to run at the slowest pace seen; None before there is any.
+        """
         todo: defaultdict[str, float] = defaultdict(float)
         seconds: defaultdict[str, float] = defaultdict(float)
         pairs: defaultdict[str, float] = defaultdict(float)
@@ -155,24 +159,11 @@ class Watch:
             todo[kind] += job.pairs * (1 - seen.done)
             seconds[kind] += seen.last - seen.first
             pairs[kind] += job.pairs * (seen.done - seen.before)
-        return seconds_left(todo, seconds, pairs, width)
-
-
-def seconds_left(
-    todo: Mapping[str, float], seconds: Mapping[str, float], pairs: Mapping[str, float], width: int
-) -> float | None:
-    """The time for the pairs that are left of each kind, at the pace of those done so far.
-
-    A kind that has not begun is assumed to run at the slowest pace seen; None before there is any.
-
-    >>> seconds_left({"a": 50, "b": 10}, {"a": 20}, {"a": 10}, width=2)
-    60.0
-    """
-    paces = {kind: seconds[kind] / done for kind, done in pairs.items() if done > 0}
-    if not paces:
-        return None
-    slowest = max(paces.values())
-    return sum(left * paces.get(kind, slowest) for kind, left in todo.items()) / width
+        paces = {kind: seconds[kind] / done for kind, done in pairs.items() if done > 0}
+        if not paces:
+            return None
+        slowest = max(paces.values())
+        return sum(left * paces.get(kind, slowest) for kind, left in todo.items()) / width
 
 
 def duration(seconds: float) -> str:

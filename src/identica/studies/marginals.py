@@ -80,18 +80,10 @@ class MarginalExperiment(SyntheticExperiment):
 
     @property
     def config(self) -> dict[str, Any]:
-        row, recipe = self.row, self.recipe
+        recipe = self.recipe
         changed = {f.name for f in fields(recipe) if getattr(recipe, f.name) != f.default}
-        return {
-            "kind": self.kind,
-            "seed": self.seed,
-            "space": repr(row.space),
-            "marginal": repr(row.marginal),
-            "conditional": repr(row.conditional),
-            "model_space": repr(row.model_space),
-            "model": repr(row.model),
-            "preset": {name: value for name, value in asdict(recipe).items() if name in changed},
-        }
+        preset = {name: value for name, value in asdict(recipe).items() if name in changed}
+        return super().config | {"preset": preset}
 
     def stages(self, context: Context) -> Stages:
         objective, scores = yield from super().stages(context)

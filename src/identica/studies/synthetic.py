@@ -55,7 +55,7 @@ class SyntheticExperiment(Experiment):
         preset = {"hidden": every["network"], kind: every["training"]}
         if kind == "supervised":
             config |= {"output": repr(row.model_space), "preset": preset}
-        if kind == "contrastive":
+        if self.contrastive:
             config["conditional"] = repr(row.conditional)
             config |= {"model_space": repr(row.model_space), "model": repr(row.model)}
             options = (
