@@ -235,12 +235,8 @@ def concentration(h: Matrix, h_pos: Matrix) -> float:
 
 
 def simulated(h: Matrix, space: Space, fit: Fits | float, *, random_state: int) -> Matrix:
-    """Positives of the codes as they would be, were the fitted distribution the same everywhere.
-
-    Args:
-        h: codes, N×n.
-        fit: one for each code, or the concentration on a sphere.
-    """
+    """Positives of the codes h (N×n) if the fitted distribution were the same everywhere; `fit` is one for
+    each code, or the concentration on a sphere."""
     import torch
 
     from identica.families import GeneralizedNormal, VonMisesFisher

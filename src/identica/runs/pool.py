@@ -117,18 +117,26 @@ def do(job: Job, folder: Path, session: Path, threads: int) -> tuple[str, str | 
     if torch := sys.modules.get("torch"):  # a job that needs it has brought it along
         torch.set_num_threads(threads)
     keep_freed_memory()
-    tick = _reporter(folder, session)
-
-    def work(folder: Path) -> Mapping[str, Any]:
-        tick(0, 0)
-        return job.run(folder, tick)
-
     try:
-        runs.execute(folder, job.config, work)
+        _execute(job, folder, session)
     except Exception as error:
         (folder / runs.PROGRESS).unlink(missing_ok=True)
         return job.name, f"{type(error).__name__}: {one_line(error)}"
     return job.name, None
+
+
+def _execute(
+    job: Job, folder: Path, session: Path, begins: Callable[[], object] = lambda: None
+) -> None:
+    """Do one job, unless it is done; `begins` is called whenever it begins, or begins again."""
+    tick = _reporter(folder, session)
+
+    def work(folder: Path) -> Mapping[str, Any]:
+        begins()
+        tick(0, 0)
+        return job.run(folder, tick)
+
+    runs.execute(folder, job.config, work)
 
 
 def _reporter(folder: Path, session: Path) -> Tick:
@@ -160,14 +168,7 @@ def lead(jobs: Sequence[Job], folder: Path) -> None:
     keep_freed_memory()
     with _session(folder) as session:
         for job in jobs:
-            tick = _reporter(folder / job.name, session)
-
-            def work(home: Path, job: Job = job, tick: Tick = tick) -> Mapping[str, Any]:
-                _begins(True)
-                tick(0, 0)
-                return job.run(home, tick)
-
-            runs.execute(folder / job.name, job.config, work)
+            _execute(job, folder / job.name, session, lambda: _begins(True))
             _begins(False)
 
 

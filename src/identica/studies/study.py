@@ -154,7 +154,10 @@ class Study(ABC, Generic[R]):
         """How our figure compares with the published one."""
         if target.published is None:
             return Verdict("–", None)
-        word = compare(ours.mean, target.published.mean, self.tolerance(target, ours))
+        difference = ours.mean - target.published.mean
+        word = "above" if difference > 0 else "below"
+        if abs(difference) <= self.tolerance(target, ours) + 1e-9:
+            word = "within"
         return Verdict(word, word in target.accepted if target.accepted else None)
 
     def read_back(self, row: R, run: Finished) -> Any:
@@ -206,18 +209,6 @@ class Study(ABC, Generic[R]):
                     f"got {number}"
                 )
         return [known[number] for number in dict.fromkeys(wanted)]
-
-
-def compare(ours: float, published: float, tolerance: float) -> str:
-    """Where our figure lies.
-
-    >>> compare(0.997, 0.9986, 0.002), compare(0.95, 0.9986, 0.002), compare(0.7, 0.5, 0.1)
-    ('within', 'below', 'above')
-    """
-    difference = ours - published
-    if abs(difference) <= tolerance + 1e-9:
-        return "within"
-    return "above" if difference > 0 else "below"
 
 
 def read_metrics(folder: Path, *names: str) -> list[dict[str, float]]:
