@@ -31,41 +31,17 @@ PANELS = 10  # codes that are shown
 
 def write_diagnosis_page(path: Path | str, diagnosis: Diagnosis) -> None:
     """Write a diagnosis as one HTML file that needs no other."""
-    truth = diagnosis.truth
     write_page(
         Path(path),
         "diagnosis.html",
         title="Can these codes be trusted?",
-        verdict=diagnosis.verdict[0].upper() + diagnosis.verdict[1:],
+        diagnosis=diagnosis,
         meaning=MEANING[diagnosis.verdict],
         colour=COLOUR[diagnosis.verdict],
-        space=repr(diagnosis.space),
-        conditional=repr(diagnosis.conditional),
-        pairs=f"{diagnosis.pairs:,}",
-        models=len(diagnosis.restarts.linear),
-        findings=diagnosis.findings,
         pictures=[
             {"title": name, "source": inline(figure), "caption": caption}
             for name, figure, caption in _pictures(diagnosis)
         ],
-        fits=[
-            {"code": k + 1, "fit": fit}
-            for k, fit in enumerate(diagnosis.positives.codes)
-            if fit is not None
-        ],
-        truth=None
-        if truth is None
-        else [
-            {
-                "factor": k + 1,
-                "r2": truth.r2[k],
-                "code": "–" if column < 0 else column + 1,
-                "correlation": truth.correlations[k],
-            }
-            for k, column in enumerate(truth.columns)
-        ],
-        scores={} if truth is None else truth.scores,
-        numbers=diagnosis.to_json(),
     )
 
 
