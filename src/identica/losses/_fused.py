@@ -46,14 +46,11 @@ def mean_log_sum_exp(
     same bits come out each time. Where an input is not finite, the result is NaN.
 
     Args:
-        queries: A×n, float32 on the CPU.
-        keys: K×n; may be the queries themselves.
-        positives: (A,), or None to leave that term out.
+        queries, keys: A×n and K×n, float32 on the CPU; they may be the same tensor.
+        positives, biases: of shape A and K; without positives that term is left out.
         scale: 0-dimensional, above 0.
-        biases: (K,), or None for zeros.
         p: exponent above 0, or None for the dot product.
-        first: offset of the window from the query's own index.
-        count: number of keys in a window, at most K.
+        first, count: offset of the window from the query's own index, and its number of keys.
         slow: the same as a function of the five tensors; without it, a graph of the gradients is
             refused.
 

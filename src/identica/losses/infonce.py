@@ -112,7 +112,7 @@ class InfoNCE(nn.Module):
         if anneal is not None:
             if learn_tau:
                 raise InputError("anneal sets the temperature, so learn_tau must be False")
-            start, steps = start_and_steps(anneal)
+            start, steps = members("anneal", anneal, "(start, steps)", 2)
             self.log_rise = float(log_tau) - math.log(positive("anneal", start))
             self.log_end, self.rise_steps = float(log_tau), count("anneal", steps)
             self.log_tau.data -= self.log_rise
@@ -208,13 +208,11 @@ class InfoNCE(nn.Module):
         return calls
 
     def _check_pull(self, pull: Any) -> tuple[float, int, int]:
-        three = members("pull", pull, "(gain, start, stop)")
-        if len(three) != 3:
-            raise InputError(f"pull must be (gain, start, stop), got {len(three)} members")
+        gain, start, stop = members("pull", pull, "(gain, start, stop)", 3)
         if self.conditional.p is not None:
             raise InputError(f"pull needs a dot product, and {self.conditional} has a distance")
-        start = count("pull", three[1], at_least=0)
-        return positive("pull", three[0]), start, count("pull", three[2], at_least=start + 1)
+        start = count("pull", start, at_least=0)
+        return positive("pull", gain), start, count("pull", stop, at_least=start + 1)
 
     def _pulled(
         self, h: Tensor, h_pos: Tensor, calls: int, gain: float, start: int, stop: int
@@ -282,14 +280,6 @@ def window(
             f"negatives must be at most {available} for a batch of {batch}, got {negatives}"
         )
     return first, available if negatives is None else negatives
-
-
-def start_and_steps(anneal: Any) -> tuple[Any, Any]:
-    """The two members of `anneal`."""
-    both = members("anneal", anneal, "(start, steps)")
-    if len(both) != 2:
-        raise InputError(f"anneal must be (start, steps), got {len(both)} members")
-    return both[0], both[1]
 
 
 def check_codes(h: Tensor, h_pos: Tensor) -> None:

@@ -40,14 +40,12 @@ class Row:
     must_fail: bool = False
 
 
-def _percents(
-    scores: Iterable[str], figures: Iterable[float | tuple[float, float]]
-) -> dict[str, Published]:
-    """Figures by score or kind, printed as a mean in % or as its mean and standard deviation."""
+def _scores(names: Iterable[str], *percents: float | tuple[float, float]) -> dict[str, Published]:
+    """Figures by name, printed in %: means, or means and standard deviations."""
     found = {}
-    for score, figure in zip(scores, figures, strict=False):
+    for name, figure in zip(names, percents, strict=False):
         mean, *std = figure if isinstance(figure, tuple) else (figure,)
-        found[score] = Published(round(mean / 100, 6), round(std[0] / 100, 6) if std else None)
+        found[name] = Published(round(mean / 100, 6), round(std[0] / 100, 6) if std else None)
     return found
 
 
@@ -59,7 +57,7 @@ def _row(
     *percents: tuple[float, float],
     score: str = "r2",
 ) -> Row:
-    known = _percents(KINDS, percents)
+    known = _scores(KINDS, *percents)
     return Row(number, *process, *model, score, match == "match", known, match == "forbidden")
 
 
@@ -181,6 +179,7 @@ WORKSHOP_TABLE5 = [
 # --- dSprites and Natural Sprites -------------------------------------------------------------------
 
 METRICS = ("beta_vae", "factor_vae", "mig", "dci", "modularity", "sap")  # of discrete factors
+_ALL = (*METRICS, "mcc")
 
 
 @dataclass(frozen=True)
@@ -208,32 +207,27 @@ class SpriteRow:
         return self.version in ("UNI", "LAP")
 
 
-def _metrics(*figures: float) -> dict[str, Published]:
-    """Published scores of discrete factors, without deviations."""
-    return _percents((*METRICS, "mcc"), figures)
-
-
 WORKSHOP_TABLE2 = [
-    SpriteRow(1, "Ada-GVAE", "UNI", _metrics(92.3, 84.7, 26.6, 47.9, 91.3, 7.4)),
-    SpriteRow(2, "SlowVAE", "UNI", _metrics(90.4, 81.35, 35.7, 52.1, 87.6, 5.1)),
-    SpriteRow(3, "L_AU", "UNI", _metrics(82.5, 62.9, 7.8, 22.2, 98.8, 4.9), 0.9999, 1),
-    SpriteRow(4, "L_AU", "UNI", _metrics(80.2, 61.0, 20.5, 42.4, 100.0, 7.6), 0.9, 1),
-    SpriteRow(5, "SlowVAE", "LAP", _metrics(100.0, 98.32, 27.8, 65.3, 97.0, 6.1)),
-    SpriteRow(6, "L_AU", "LAP", _metrics(100.0, 96.0, 24.9, 45.6, 92.9, 9.6), 0.999, 1),
-    SpriteRow(7, "L_AU", "LAP", _metrics(100.0, 94.5, 17.4, 54.0, 94.7, 7.0), 0.99, 1),
-    SpriteRow(8, "L_AU", "LAP", _metrics(100.0, 89.5, 18.1, 54.4, 90.5, 6.7), 0.9, 1),
+    SpriteRow(1, "Ada-GVAE", "UNI", _scores(_ALL, 92.3, 84.7, 26.6, 47.9, 91.3, 7.4)),
+    SpriteRow(2, "SlowVAE", "UNI", _scores(_ALL, 90.4, 81.35, 35.7, 52.1, 87.6, 5.1)),
+    SpriteRow(3, "L_AU", "UNI", _scores(_ALL, 82.5, 62.9, 7.8, 22.2, 98.8, 4.9), 0.9999, 1),
+    SpriteRow(4, "L_AU", "UNI", _scores(_ALL, 80.2, 61.0, 20.5, 42.4, 100.0, 7.6), 0.9, 1),
+    SpriteRow(5, "SlowVAE", "LAP", _scores(_ALL, 100.0, 98.32, 27.8, 65.3, 97.0, 6.1)),
+    SpriteRow(6, "L_AU", "LAP", _scores(_ALL, 100.0, 96.0, 24.9, 45.6, 92.9, 9.6), 0.999, 1),
+    SpriteRow(7, "L_AU", "LAP", _scores(_ALL, 100.0, 94.5, 17.4, 54.0, 94.7, 7.0), 0.99, 1),
+    SpriteRow(8, "L_AU", "LAP", _scores(_ALL, 100.0, 89.5, 18.1, 54.4, 90.5, 6.7), 0.9, 1),
 ]
 WORKSHOP_TABLE3 = [
-    SpriteRow(1, "β-VAE", "discrete", _metrics(78.1, 60.6, 4.6, 10.3, 87.8, 2.1, 41.7)),
-    SpriteRow(2, "SlowVAE", "discrete", _metrics(82.6, 76.2, 11.7, 18.9, 88.1, 4.4, 52.6)),
-    SpriteRow(3, "L_AU", "discrete", _metrics(72.2, 62.1, 9.4, 18.1, 96.5, 5.1, 33.4), 0.5, 1),
-    SpriteRow(4, "L_AU", "discrete", _metrics(55.7, 44.1, 1.7, 3.2, 91.2, 0.7, 22.4), 0.5, 2),
+    SpriteRow(1, "β-VAE", "discrete", _scores(_ALL, 78.1, 60.6, 4.6, 10.3, 87.8, 2.1, 41.7)),
+    SpriteRow(2, "SlowVAE", "discrete", _scores(_ALL, 82.6, 76.2, 11.7, 18.9, 88.1, 4.4, 52.6)),
+    SpriteRow(3, "L_AU", "discrete", _scores(_ALL, 72.2, 62.1, 9.4, 18.1, 96.5, 5.1, 33.4), 0.5, 1),
+    SpriteRow(4, "L_AU", "discrete", _scores(_ALL, 55.7, 44.1, 1.7, 3.2, 91.2, 0.7, 22.4), 0.5, 2),
 ]
 WORKSHOP_TABLE4 = [
-    SpriteRow(1, "β-VAE", "continuous", _percents(["mcc"], [42.6])),
-    SpriteRow(2, "SlowVAE", "continuous", _percents(["mcc"], [49.1])),
-    SpriteRow(3, "L_AU", "continuous", _percents(["mcc"], [41.7]), 0.5, 1),
-    SpriteRow(4, "L_AU", "continuous", _percents(["mcc"], [25.8]), 0.5, 2),
+    SpriteRow(1, "β-VAE", "continuous", _scores(["mcc"], 42.6)),
+    SpriteRow(2, "SlowVAE", "continuous", _scores(["mcc"], 49.1)),
+    SpriteRow(3, "L_AU", "continuous", _scores(["mcc"], 41.7), 0.5, 1),
+    SpriteRow(4, "L_AU", "continuous", _scores(["mcc"], 25.8), 0.5, 2),
 ]
 
 
@@ -255,21 +249,17 @@ class ImageRow:
     kind: str = "contrastive"
 
 
-def _r2_mcc(*percents: tuple[float, float]) -> dict[str, Published]:
-    return _percents(("r2", "mcc"), percents)
-
-
 # The paper does not print the width. At this one the seven easy factors do not tell a pair from the rest
 # of a batch, and the angles have to be learnt. Both conditionals have the same standard deviation.
 N50, L50 = Normal(0.5), Laplace(0.3536)
 _BOTH = "r2", "mcc"
 
 ICML_TABLE4 = [
-    ImageRow(1, _r2_mcc((96.73, 0.10), (98.31, 0.04)), N50, B, N1, match=True),
-    ImageRow(2, _r2_mcc((96.43, 0.03), (54.94, 0.02)), N50, R, N1, forbidden=("mcc",)),
-    ImageRow(3, _r2_mcc((96.87, 0.08), (98.38, 0.03)), L50, B, N1),
-    ImageRow(4, _r2_mcc((65.74, 0.01), (42.44, 3.27)), N50, S, vMF(1.0), forbidden=_BOTH),
-    ImageRow(5, _r2_mcc((45.51, 1.43), (46.34, 1.59)), None, S, vMF(1.0), forbidden=_BOTH),
-    ImageRow(6, _r2_mcc((98.67, 0.03), (99.33, 0.01)), kind="supervised"),
-    ImageRow(7, _r2_mcc((5.25, 1.20)), kind="identity"),
+    ImageRow(1, _scores(_BOTH, (96.73, 0.10), (98.31, 0.04)), N50, B, N1, match=True),
+    ImageRow(2, _scores(_BOTH, (96.43, 0.03), (54.94, 0.02)), N50, R, N1, forbidden=("mcc",)),
+    ImageRow(3, _scores(_BOTH, (96.87, 0.08), (98.38, 0.03)), L50, B, N1),
+    ImageRow(4, _scores(_BOTH, (65.74, 0.01), (42.44, 3.27)), N50, S, vMF(1.0), forbidden=_BOTH),
+    ImageRow(5, _scores(_BOTH, (45.51, 1.43), (46.34, 1.59)), None, S, vMF(1.0), forbidden=_BOTH),
+    ImageRow(6, _scores(_BOTH, (98.67, 0.03), (99.33, 0.01)), kind="supervised"),
+    ImageRow(7, _scores(_BOTH, (5.25, 1.20)), kind="identity"),
 ]

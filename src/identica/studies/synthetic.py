@@ -151,10 +151,8 @@ class SyntheticTable(Study[Row]):
         paper = presets.PAPER
         fast = presets.for_process(row.marginal, row.conditional, row.model_space, row.model)
         if kind != "contrastive":  # with a network of the same size
-            paper, fast = (
-                presets.PAPER_SUPERVISED,
-                replace(presets.SUPERVISED, network=fast.network),
-            )
+            paper = presets.PAPER_SUPERVISED
+            fast = replace(presets.SUPERVISED, network=fast.network)
         return SyntheticExperiment(row, kind, seed, pick(preset, fast=fast, paper=paper))
 
     def label(self, target: Target) -> str:

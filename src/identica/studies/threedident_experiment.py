@@ -193,9 +193,8 @@ class ImageExperiment(RowExperiment):
     def stages(self, context: Context) -> Stages:
         study = context.folder.parent.parent
         test = self.images.load(study, "test", context.say)
-        z = test.raw_latents
         if self.kind == "identity":
-            return None, {"r2": linear_r2(z, small_pixels(test))}
+            return None, {"r2": linear_r2(test.raw_latents, small_pixels(test))}
         if self.walking:
             objective, model = yield from self._walk(self.walking, test, study, context.say)
         else:

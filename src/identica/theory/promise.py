@@ -184,9 +184,8 @@ def _changes(truth: Believed, assumed: Assumed, best: Promise | None) -> Iterato
     for number in range(1, len(steps) + 1):
         earned = []
         for names in combinations(steps, number):
-            changed = replace(
-                assumed, **{key: value for name in names for key, value in steps[name].items()}
-            )
+            options = {key: value for name in names for key, value in steps[name].items()}
+            changed = replace(assumed, **options)
             possible = changed.conditional.supports(changed.space)
             promise = strongest(truth, changed) if possible else None
             if promise is not None and _rank(promise) > rank:

@@ -87,11 +87,10 @@ def _alike(one: Any, other: Mapping[str, list[float]]) -> bool:
     """Whether sketches of the same names differ by rounding only."""
     if not isinstance(one, dict) or one.keys() != other.keys():
         return False
-    return all(
-        len(a) == len(b)
+
+    def close(a: list[float], b: list[float]) -> bool:
         # where a tensor holds infinities, as masks do, nothing is rounded
-        and np.allclose(
-            a, b, rtol=0, atol=ROUNDING * b[0] if math.isfinite(b[0]) else 0.0, equal_nan=True
-        )
-        for a, b in ((one[name], other[name]) for name in other)
-    )
+        allowed = ROUNDING * b[0] if math.isfinite(b[0]) else 0.0
+        return len(a) == len(b) and np.allclose(a, b, rtol=0, atol=allowed, equal_nan=True)
+
+    return all(close(one[name], other[name]) for name in other)
