@@ -184,7 +184,7 @@ def _lowest(cost: Matrix, log_scale: Matrix) -> tuple[Matrix, Matrix]:
 
 
 def inner_differences(h: Matrix, h_pos: Matrix, space: Space) -> list[Matrix]:
-    """Differences of each code in pairs; in a box only of anchors that no wall is near to."""
+    """Differences of each code in pairs; in a box, only of anchors away from the walls."""
     low, high = own_range(h)
     found = []
     for k, d in enumerate((h_pos - h).T):

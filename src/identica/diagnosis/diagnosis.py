@@ -342,7 +342,7 @@ def _knows_all_factors(d: Diagnosis) -> bool:
 
 
 def _settled(findings: list[Finding]) -> list[Finding]:
-    """What only made one suspect that factors are lost is no more than a caution if none is."""
+    """Findings that only suggest that factors are lost become cautions if the true factors are not."""
     if any(finding.check == "truth" and finding.level == "wrong" for finding in findings):
         return findings
     return [

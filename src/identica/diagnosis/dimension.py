@@ -17,7 +17,7 @@ Matrix = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
 NEIGHBOURS = 2500  # codes whose neighbours are looked up
-SHARED = 0.1  # correlation within pairs that is taken for none
+SHARED = 0.1  # correlation within pairs that counts as none
 DIRECTIONS = 16  # codes that are compared with the others
 HALF = 1000  # rows of either half by which they are
 WIDTHS = 2.0, 1.0, 0.5  # of the kernel of regressions, in standard deviations of the codes
@@ -43,8 +43,8 @@ class Dimensions:
         columns: how many dimensions the observations have; None if they are not rows.
         missed: greatest share of variance that pairs of observations share beyond their codes.
         told: share of the observations' variance that the codes determine.
-        own: least share of a code that the other codes do not foretell, see `own_share`; None on
-            a sphere, where each determines the last.
+        own: least share of a code that the other codes do not predict, see `own_share`; None on a
+            sphere, where the others determine the last.
         missed_error: standard error of `missed`.
     """
 
@@ -241,8 +241,8 @@ def missed(
     if not len(rows):
         return 0.0, 0.0, told
     shares = left[rows], left_pos[rows] - left_pos[strangers]
-    # the greatest of many directions is great by chance, all the more in rows that are alike: each half of
-    # the time finds its own, which is judged in the other
+    # the greatest of many directions is great by chance, all the more so in similar rows: each half of the
+    # time finds its own, which is evaluated on the other
     ahead = np.argsort(order.times[score[rows]], kind="stable")
     parts = ahead[: len(ahead) // 2], ahead[len(ahead) // 2 :]
     products = np.empty(len(rows))
@@ -259,8 +259,8 @@ def missed(
 
 
 def own_share(h: Matrix, h_pos: Matrix, order: Order, random_state: int = 0) -> float:
-    """Share of what pairs have in common in a code that the other codes do not foretell, for the code
-    or principal component where it is least: 1 for independent factors, 0 for a function of others.
+    """Share of what pairs have in common in a code that the other codes do not predict, for the code or
+    principal component where it is least: 1 for independent factors, 0 for a function of others.
 
     Noise fills every dimension, but pairs do not share it, so it does not count.
     """
@@ -325,14 +325,14 @@ def _least_unexplained(
         for penalty in penalties:
             ridge = penalty * len(inputs) * np.eye(len(products))
             weights = np.linalg.solve(products + ridge, targets)
-            # where nothing was seen, nothing is made up
+            # no extrapolation beyond the values seen
             guesses = [(part[score] @ weights).clip(least, most) for part in (one, other)]
             rests.append((seen[0][score] - guesses[0], seen[1][score] - guesses[1]))
     return min(rests, key=lambda rest: float(np.square(rest).mean()))
 
 
 def _whitened_alike(x: Matrix, x_pos: Matrix) -> tuple[Matrix, Matrix]:
-    """Uncorrelated columns of unit variance; very weak ones are not blown up, constant ones go."""
+    """Uncorrelated columns of unit variance; very weak ones are not amplified, constant ones are dropped."""
     mean, scale = x.mean(0), x.std(0)
     live = scale > 1e-9 * max(float(scale.max()), 1e-300)
     seen, seen_pos = ((part - mean)[:, live] / scale[live] for part in (x, x_pos))

@@ -130,8 +130,8 @@ class Walking:
             factor in the middle, which further training does not undo.
         starts: number of networks that start.
         narrow: how training continues, still on narrower pairs.
-        narrower: their width, relative to that of the process. Pairs that are narrower still are told from
-            the rest of a batch by the seven easy factors, so that nothing asks for the angles.
+        narrower: their width, relative to that of the process. Pairs that are narrower still differ from
+            the rest of a batch in the seven easy factors already, so that the angles are not needed.
         wide: how training continues, on the pairs of the process.
         apart: how far apart two images of a walk count as independent.
         head: how the head is trained in the end, by itself, on features of each image that are computed

@@ -38,7 +38,7 @@ def run_name(config: Mapping[str, Any]) -> str:
 
 
 def open_run(folder: Path, config: Mapping[str, Any]) -> Path:
-    """Make the folder of a run, or find it again; one that belongs to another run is refused."""
+    """Create the folder of a run, or reopen it; raise if it belongs to another run."""
     make_folder("out", folder)
     path = folder / CONFIG
     if not path.exists():
@@ -51,7 +51,7 @@ def open_run(folder: Path, config: Mapping[str, Any]) -> Path:
 
 
 def plain(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The configuration as it comes back from a JSON file: tuples are lists there."""
+    """The configuration as read back from JSON, where tuples become lists."""
     back: dict[str, Any] = json.loads(json.dumps(config))
     return back
 
@@ -131,8 +131,8 @@ def begun(folder: Path) -> bool:
 
 
 def _start_over(folder: Path, config: Mapping[str, Any], error: InputError) -> None:
-    """Set aside what an error is about: the result or the checkpoint; everything if the
-    configuration is another one."""
+    """Set aside what an error refers to: the result or the checkpoint, or everything if the
+    configuration differs."""
     names = [RESULT] if (folder / RESULT).exists() else [CHECKPOINT, PARTS, METRICS]
     try:
         same = read_json(folder / CONFIG) == plain(config)
@@ -146,7 +146,7 @@ def _start_over(folder: Path, config: Mapping[str, Any], error: InputError) -> N
 
 
 def set_aside(path: Path) -> Path:
-    """Rename a file or folder to one that nobody reads, and return its new name."""
+    """Rename a file or folder so that it is out of the way, and return its new path."""
     number = 1
     while (aside := path.with_name(f"{path.name}.aside-{number}")).exists():
         number += 1
@@ -167,5 +167,5 @@ def tidy(folder: Path) -> None:
 
 
 def claim(folder: Path) -> AbstractContextManager[None]:
-    """Make a folder if it is not there, wait until no other process works in it, and keep others out."""
+    """Create a folder if needed, wait until no other process works in it, and lock it."""
     return locked(make_folder("out", folder) / LOCK)

@@ -1,6 +1,6 @@
-"""All the runs of a study on an engine, with results in a folder that every worker sees.
+"""All the runs of a study on an engine, with results in a folder that is shared by all workers.
 
-A worker that dies costs its run, which is tried again.
+If a worker dies, its run is retried.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from identica.runs import folder as runs
 from identica.runs.engines import Engine, one_line
 from identica.runs.memory import keep_freed_memory
 
-DEATHS = 2  # a run that was under way so often when a worker died is retried once more, alone
+DEATHS = 2  # runs that were under way this often when a worker died are retried once more, alone
 TICK = 1.0  # seconds between two progress reports
 
 
@@ -37,7 +37,7 @@ def run_all(
     """
     from joblib import delayed
 
-    # the longest first, so that none is left over at the end
+    # the longest first, so that none of them is left for the end
     todo = {job.name: job for job in sorted(jobs, key=lambda job: -job.pairs)}
     failures: dict[str, str] = {}
     deaths: Counter[str] = Counter()
@@ -51,7 +51,7 @@ def run_all(
             try:
                 with engine.places(width) as parallel:
                     outcome = dict(parallel(tasks))
-            except Exception as error:  # whatever the back end makes of a dead worker
+            except Exception as error:  # whatever the back end raises when a worker dies
                 outcome = {job.name: None for job in batch if _is_done(folder / job.name, job)}
                 lost = [
                     job.name
@@ -72,7 +72,7 @@ def run_all(
 
 @contextmanager
 def _session(folder: Path) -> Iterator[Path]:
-    """A file that exists, and is locked, as long as the study that its runs belong to."""
+    """A file that exists, and is locked, for as long as the study runs."""
     session = folder / f".session-{socket.gethostname()}-{os.getpid()}-{time.time_ns()}"
     with ExitStack() as stack:
         with runs.claim(folder):
@@ -111,10 +111,10 @@ class StoppedError(Exception):
 
 
 def do(job: Job, folder: Path, session: Path, threads: int) -> tuple[str, str | None]:
-    """Do one job in a worker, unless it is done; its name, and why it failed if it did."""
+    """Do one job in a worker, unless it is done; return its name, and why it failed if it did."""
     if not session.exists():
         return job.name, f"{folder.parent} is not shared with {socket.gethostname()}"
-    if torch := sys.modules.get("torch"):  # a job that needs it has brought it along
+    if torch := sys.modules.get("torch"):  # it is there if the job needs it
         torch.set_num_threads(threads)
     keep_freed_memory()
     try:
@@ -151,8 +151,8 @@ def _reporter(folder: Path, session: Path) -> Tick:
         said = now
         if not session.exists():
             raise StoppedError
-        told = {"session": session.name, "step": step, "steps": steps, "doing": doing}
-        write_text(folder / runs.PROGRESS, json.dumps(told))
+        progress = {"session": session.name, "step": step, "steps": steps, "doing": doing}
+        write_text(folder / runs.PROGRESS, json.dumps(progress))
 
     return tick
 
@@ -163,7 +163,7 @@ def _reporter(folder: Path, session: Path) -> Tick:
 def lead(jobs: Sequence[Job], folder: Path) -> None:
     """Do jobs in turn as the first process of a group, while the others `follow`.
 
-    An error of a run ends all processes, since none can know how far the others are by then.
+    If a run raises, all processes end, since none can know how far the others have come.
     """
     keep_freed_memory()
     with _session(folder) as session:
@@ -182,7 +182,7 @@ def follow(jobs: Sequence[Job], folder: Path) -> None:
 
 
 def _begins(yes: bool = False) -> bool:
-    """Whether the first process begins a run, or begins it again, as it announces to all."""
+    """Whether the first process starts or restarts a run, as it announces to the group."""
     from identica.distributed import from_first
 
     return from_first(lambda: yes)

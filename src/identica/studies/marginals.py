@@ -115,8 +115,8 @@ def log_density_of_positives(
 ) -> Tensor:
     """log q(z) = log E p(z | z′) over draws z′ of the marginal, in float64, for z of shape N×n.
 
-    Coordinates that are independent of the others are averaged by themselves, so that there are draws
-    near every z even in the tails.
+    Coordinates that are independent of the others are averaged separately, so that there are draws near
+    every z even in the tails.
     """
     space, marginal, conditional = process.space, process.marginal, process.conditional
     block = space.dim if isinstance(space, Sphere) else 1
@@ -202,7 +202,7 @@ class Marginals(SyntheticTable):
         pictures = curves(found, row.score, goal=None, on=self.scored_on)
         if not has_density(row, "potential"):
             return pictures
-        with suppress(InputError):  # weights that are gone or damaged cost the picture alone
+        with suppress(InputError):  # without its weights, only the picture is missing
             experiment = self.read_back(row, found[0])
             objective, _ = experiment.trained(found[0].folder)
             estimate, truth = experiment.densities(objective.model)

@@ -99,7 +99,7 @@ class RecordingRun:
     Attributes:
         row: the recording.
         kind: "contrastive" (`ContrastiveICA` with its defaults), "pca", "fastica", "cebra", or "shuffled":
-            as "contrastive", of a copy whose rows are in random order, so that there is nothing to find.
+            as "contrastive", but of a copy with rows in random order, so that there is nothing to find.
         seed: of the model, and of a simulated recording.
         steps: the most steps of training; the default of each method if None.
     """
@@ -130,7 +130,7 @@ class RecordingRun:
 
     @property
     def pairs(self) -> int:
-        """About the pairs seen in training, of those that train."""
+        """Roughly the number of pairs seen in training."""
         return 512 * (self.steps or 3000) if self.kind not in peers.LINEAR else 1
 
     def data(self) -> Recording:
@@ -183,18 +183,18 @@ class RecordingRun:
         return ica, str(said[0].message) if said else None
 
     def peer(self, counts: peers.Counts, window: int = 1) -> peers.Encode:
-        """Another method, fitted; PCA and FastICA to counts that are smoothed by a window."""
+        """Another method, fitted; PCA and FastICA are fitted to counts smoothed by a window."""
         n = self.row.codes
         if self.kind in peers.LINEAR:
             return peers.linear(self.kind, counts, n, window=window, seed=self.seed)
         options = {} if self.steps is None else {"iterations": self.steps}
-        n += self.row.what == "factors"  # its codes have unit length: those of a box need one more
+        n += self.row.what == "factors"  # its codes have unit length, so a box takes one more
         return peers.cebra(counts, n, seed=self.seed, **options)
 
     def coded(self, encode: peers.Encode, data: Recording) -> Callable[[int], Parts]:
-        """What gives codes and labels, smoothed by a window.
+        """A function that returns codes and labels, smoothed by a window.
 
-        PCA and FastICA are fitted to smoothed counts, which is better for them than to smooth their codes.
+        PCA and FastICA are fitted to smoothed counts, which suits them better than smoothing their codes.
         """
         parts, counts = self.codes(encode, data), data.counts[: train_rows(len(data))]
 
@@ -207,7 +207,7 @@ class RecordingRun:
         return smooth
 
     def codes(self, encode: peers.Encode, data: Recording) -> Parts:
-        """Codes and labels of the part to fit to, and of the test, which are encoded by themselves."""
+        """Codes and labels of the training part and of the test, each encoded separately."""
         first = train_rows(len(data))
         known, test = (
             Labelled(np.asarray(encode(data.counts[part]), float), data.label[part].astype(float))
@@ -217,7 +217,7 @@ class RecordingRun:
 
 
 def _spent(folder: Path) -> float:
-    """Seconds of training that are behind a run that resumes."""
+    """Seconds that a resumed run has already spent on training."""
     parts = [read_metrics(path.parent, "seconds") for path in (folder / PARTS).rglob(METRICS)]
     return sum(records[-1]["seconds"] for records in parts if records)
 

@@ -101,7 +101,7 @@ class Study(ABC, Generic[R]):
     """
 
     unit = "%"
-    summary = "mean"  # or "median": what the seeds of a score come down to, as published
+    summary = "mean"  # or "median": how scores are summarised over seeds, as published
     scored_on = "unseen pairs"  # in training
     side_by_side = True  # whether every column of figures has a published one beside it
     by_kind = False  # whether the table has a line for each kind of a row, not one for all
@@ -115,7 +115,7 @@ class Study(ABC, Generic[R]):
         self.name, self.title, self.rows = name, title, list(rows)
 
     def ready(self, rows: Sequence[R]) -> None:
-        """Raise an error if runs of some rows lack what is not theirs to make, such as a data set."""
+        """Raise an error if something that runs of these rows need is missing, such as a data set."""
 
     def absent(self, kind: str) -> str:
         """Why runs of a kind cannot be done here, so that they are left out; empty if they can."""
@@ -180,7 +180,7 @@ class Study(ABC, Generic[R]):
             if target.kind == kind:
                 goal = None if target.published is None else target.published.mean
                 pictures += curves(found, target.score, goal=goal, on=self.scored_on)
-        with suppress(InputError):  # weights or data that are gone cost these pictures alone
+        with suppress(InputError):  # without weights or data, only these pictures are missing
             pictures += self.recovered(self.read_back(row, found[0]), found[0])
         return pictures
 
@@ -222,7 +222,7 @@ def read_metrics(folder: Path, *names: str) -> list[dict[str, float]]:
 
 
 def curves(runs: Sequence[Finished], score: str, *, goal: float | None, on: str) -> list[Picture]:
-    """A picture of a score during training, by seed; none where no run has its history left."""
+    """A picture of a score during training, by seed; none if no run has kept its history."""
     from identica.report import plots
 
     histories = {f"seed {run.seed}": read_metrics(run.folder, "step", score) for run in runs}

@@ -66,7 +66,7 @@ class SyntheticExperiment(Experiment):
 
     @property
     def contrastive(self) -> bool:
-        """Whether pairs are all that is learnt from."""
+        """Whether it learns from pairs alone."""
         return self.kind not in ("identity", "supervised")
 
     @property
@@ -91,7 +91,7 @@ class SyntheticExperiment(Experiment):
             model = self.model()
             return Contrastive(model, self.recipe.loss(row.model)), model
         network: nn.Module = self.recipe.mlp(n, n, seed=self.seed)
-        # where the codes of the model live in the factors' own space, so do these
+        # if the codes of the model live in the space of the factors, so do these
         if type(row.model_space) is type(row.space):
             network = nn.Sequential(network, make_head(row.space))
         return Supervised(network), network

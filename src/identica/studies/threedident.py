@@ -133,7 +133,7 @@ def _as_published(row: ImageRow) -> ImageRow:
 
 
 def _by_factor(runs: Sequence[Finished]) -> list[Picture]:
-    """How the R² of each factor grew in the first run, where it has its history left."""
+    """How the R² of each factor grew in the first run, if it has kept its history."""
     from identica.report import plots
 
     records = read_metrics(runs[0].folder, "step", *map(r2_of, FACTORS)) if runs else []

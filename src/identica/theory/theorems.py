@@ -28,7 +28,7 @@ BOX_ONTO_BOX = (
 
 @dataclass(frozen=True)
 class Assumed:
-    """What a model assumes, as far as theorems ask.
+    """What a model assumes, as far as the theorems need it.
 
     Attributes:
         space, conditional: of the model.
@@ -63,8 +63,8 @@ class Assumed:
 
 @dataclass(frozen=True)
 class Believed:
-    """What is believed of a process, as far as theorems ask; `precisions` of the factors relative to each
-    other, where they differ."""
+    """What is believed about a process, as far as the theorems need it; `precisions` are those of the
+    factors relative to each other, if they differ."""
 
     space: Space
     marginal: Family
@@ -79,7 +79,7 @@ class Believed:
 
 @dataclass(frozen=True)
 class Promise:
-    """Up to what the factors are recovered, by which theorem, and what there is to add."""
+    """Up to what the factors are recovered, by which theorem, and a remark."""
 
     up_to: str
     theorem: str
@@ -219,7 +219,7 @@ def precisions(truth: Believed, model: Assumed) -> tuple[list[str], Promise | No
 
 
 def _blocks(truth: Believed) -> str:
-    """What a rotation that leaves the precisions as they are can do."""
+    """What rotations that preserve the precisions leave open."""
     if truth.precisions is None or not truth.uneven:
         return "orthogonal"
     return "permutation" if len(set(truth.precisions)) == len(truth.precisions) else "blocks"
