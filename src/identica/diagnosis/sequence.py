@@ -106,8 +106,7 @@ def order_of(h: Matrix, h_pos: Matrix, times: Any = None) -> tuple[Rows, Order]:
 
 def _checked(times: Any, n: int) -> Times:
     found = [np.asarray(as_array("times", part)) for part in times]
-    if [part.shape for part in found] != [(n,), (n,)]:
-        shapes = [part.shape for part in found]
+    if (shapes := [part.shape for part in found]) != [(n,), (n,)]:
         raise InputError(f"times must be two of {n} steps in time, got {shapes}")
     return found[0].astype(np.int64), found[1].astype(np.int64)
 

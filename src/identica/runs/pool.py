@@ -91,8 +91,7 @@ def _is_done(folder: Path, job: Job) -> bool:
 
 
 def _under_way(folder: Path, session: Path) -> bool:
-    progress = read_progress(folder)
-    return progress is not None and progress["session"] == session.name
+    return (read_progress(folder) or {}).get("session") == session.name
 
 
 def read_progress(folder: Path) -> dict[str, Any] | None:

@@ -155,9 +155,8 @@ class Study(ABC, Generic[R]):
         if target.published is None:
             return Verdict("–", None)
         difference = ours.mean - target.published.mean
-        word = "above" if difference > 0 else "below"
-        if abs(difference) <= self.tolerance(target, ours) + 1e-9:
-            word = "within"
+        near = abs(difference) <= self.tolerance(target, ours) + 1e-9
+        word = "within" if near else "above" if difference > 0 else "below"
         return Verdict(word, word in target.accepted if target.accepted else None)
 
     def read_back(self, row: R, run: Finished) -> Any:

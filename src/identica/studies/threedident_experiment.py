@@ -238,8 +238,8 @@ class ImageExperiment(RowExperiment):
         """Train the head by itself on the features of each image."""
         training, network = walking.head, model.encoder.eval()
         assert isinstance(network, SmallResNet)
-        data = self.images.load(study, "train")
-        x, x_test = (read(network, network.read, images, say) for images in (data, test))
+        both = self.images.load(study, "train"), test
+        x, x_test = (read(network, network.read, images, say) for images in both)
         draw = drawn_rows(self.positives(study))
 
         def sample(size: int, /, *, generator: torch.Generator) -> Pairs:
