@@ -85,11 +85,9 @@ class InfoNCE(nn.Module):
         instance("conditional", conditional, Family, "a family such as Laplace(1)")
         self.conditional, self.self_negative = conditional, flag("self_negative", self_negative)
         self.negatives = None if negatives is None else count("negatives", negatives)
-        self.effective_negatives = (
-            None
-            if effective_negatives is None
-            else count("effective_negatives", effective_negatives, at_least=2)
-        )
+        self.effective_negatives = effective_negatives
+        if effective_negatives is not None:
+            self.effective_negatives = count("effective_negatives", effective_negatives, at_least=2)
         self.positive_in_denominator = flag("positive_in_denominator", positive_in_denominator)
         self.negatives_from = one_of("negatives_from", negatives_from, SOURCES)
         if self.negatives_from == "positives" and self.self_negative:

@@ -65,7 +65,7 @@ def choose(known: Labelled) -> Parts:
 
 
 def scores(what: str, coded: Callable[[int], Parts]) -> tuple[dict[str, float], int]:
-    """The test scores of a decoder fitted to the training data, and the best window.
+    """The test scores of a decoder fitted to the training data, and the best window for smoothing.
 
     Each score comes twice: of the codes as they are, and smoothed in time by the window that is best for
     the last eighth of the training data.

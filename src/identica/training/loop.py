@@ -209,8 +209,7 @@ def train(
             if board:
                 for name, number in record.items():
                     board.add_scalar(name, number, done)
-            shown = record.keys() - {"step", "lr", "seconds"}
-            bar.set_postfix({k: f"{v:.4g}" for k, v in record.items() if k in shown})
+            bar.set_postfix({k: f"{v:.4g}" for k, v in record.items() if k not in _NOT_SHOWN})
             if best:
                 best.take(record)
                 saves = saves or best.exhausted(done)
@@ -235,6 +234,9 @@ def train(
     if folder and leads:
         checkpoints.save_weights(folder / WEIGHTS, objective)
     return history
+
+
+_NOT_SHOWN = {"step", "lr", "seconds"}
 
 
 # --- checkpoints and metrics --------------------------------------------------------------------
