@@ -177,12 +177,15 @@ def flag(name: str, value: Any) -> bool:
     return bool(value)
 
 
-def members(name: str, value: Any, what: str) -> list[Any]:
-    """What a list, tuple, range or one-dimensional array holds."""
+def members(name: str, value: Any, what: str, number: int | None = None) -> list[Any]:
+    """What a list, tuple, range or one-dimensional array holds, which may have to be a certain number."""
     try:
-        return [] if isinstance(value, (str, bytes, dict)) else list(value)
+        found = [] if isinstance(value, (str, bytes, dict)) else list(value)
     except TypeError:
         raise InputError(f"{name} must be {what}, got {kind_of(value)}") from None
+    if number is not None and len(found) != number:
+        raise InputError(f"{name} must be {what}, got {len(found)} members")
+    return found
 
 
 def function(name: str, value: Any) -> None:

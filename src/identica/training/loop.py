@@ -24,6 +24,7 @@ from identica._validate import as_path, count, function, instance, nonnegative, 
 from identica.errors import DamagedError, InputError, LostProcessError, NonFiniteLossError
 from identica.runs.folder import CHECKPOINT, METRICS, WEIGHTS
 from identica.training.best import Best, Stopping
+from identica.training.devices import device_of
 from identica.training.identity import differences, identify
 from identica.training.optimizers import OPTIMIZERS, make_optimizer
 
@@ -146,14 +147,16 @@ def train(
         raise InputError("score must be given with stopping, which decides by it")
     optimizer = make_optimizer(objective, training)
     best = None if stopping is None else Best(objective, stopping)
-    generator = as_generator(seed, _device(objective))
+    generator = as_generator(seed, device_of(objective))
     folder = None if out is None else make_folder("out", as_path("out", out))
     history, start, seconds = History(), 0, 0.0
     first, identity = None, {}
     if folder:
         first = sample(training.batch, generator=generator)
         identity = identify((training, stopping), seed, objective, first)
-        if (state := distributed.from_first(lambda: _read_state(folder))) is not None:
+        kept = folder / CHECKPOINT
+        state = distributed.from_first(lambda: checkpoints.load(kept) if kept.exists() else None)
+        if state is not None:
             start, seconds = _restore(
                 state, objective, optimizer, best, generator, identity, folder
             )
@@ -241,11 +244,6 @@ _NOT_SHOWN = {"step", "lr", "seconds"}
 # --- checkpoints and metrics --------------------------------------------------------------------
 
 
-def _read_state(folder: Path) -> Any:
-    """The last checkpoint of a folder, if there is one."""
-    return checkpoints.load(folder / CHECKPOINT) if (folder / CHECKPOINT).exists() else None
-
-
 def _restore(
     state: Any,
     objective: nn.Module,
@@ -295,7 +293,7 @@ def _shared(objective: nn.Module) -> nn.Module:
 
     On GPUs, batch normalisation is synchronised; torch does not support that on the CPU.
     """
-    if _device(objective).type == "cuda":
+    if device_of(objective).type == "cuda":
         nn.SyncBatchNorm.convert_sync_batchnorm(objective)
     return DistributedDataParallel(objective)
 
@@ -329,10 +327,6 @@ def _largest(tensors: Iterable[Tensor | None]) -> float:
     """The largest absolute value in some tensors; NaN if there is one."""
     some = [tensor.detach() for tensor in tensors if tensor is not None]
     return float(nn.utils.get_total_norm(some, math.inf))
-
-
-def _device(module: nn.Module) -> torch.device:
-    return next((p.device for p in module.parameters()), torch.device("cpu"))
 
 
 def _board(folder: Path | None, start: int) -> Any:
