@@ -52,9 +52,7 @@ def render(factors: ArrayLike) -> NDArray[np.uint8]:
     """
     from identica.datasets._polygons import fill  # brings the compiler along
 
-    values = real_matrix("factors", factors)
-    if values.shape[1] != 5:
-        raise InputError(f"factors must have shape N×5, got {values.shape}")
+    values = real_matrix("factors", factors, 5)
     low, high = np.array([0, 0, 0, 0, 0]), np.array([1, 1, 1, 39, 3])
     wrong = (values < low) | (values > high)
     wrong[:, 2] |= values[:, 2] == 0
@@ -136,22 +134,11 @@ class NaturalSprites:
             return self.pairs(n, rng)[0]
         return np.random.default_rng(rng).integers(0, SIZES, size=(count("n", n, at_most=MOST), 5))
 
-    def sample_fixed(self, factor: int, n: int, rng: Random) -> Array:
-        """Factors of n images that share a random value of one factor (discrete only)."""
-        if not self.discrete:
-            raise InputError("sample_fixed needs the discrete version, where values recur")
-        count("factor", factor, at_least=0, at_most=len(SIZES) - 1)
-        factors = self.sample(n, rng)
-        factors[:, factor] = factors[0, factor]
-        return factors
-
     def images(self, factors: ArrayLike) -> NDArray[np.uint8]:
         """The images, N×64×64 of 0…255, with these factors."""
         if self.values is None:
             return render(factors)
-        bins = whole_numbers("factors", factors, "N×5", columns=5)
-        if ((bins < 0) | (bins >= SIZES)).any():
-            raise InputError(f"factors must lie between 0 and {SIZES} (not included)")
+        bins = whole_numbers("factors", factors, SIZES)
         measured = [values[bins[:, k]] for k, values in enumerate(self.values)]
         return render(np.column_stack([*measured, bins[:, 3:]]))
 
@@ -194,13 +181,11 @@ def from_kitti(masks: KittiMasks, *, discrete: bool = False) -> NaturalSprites:
     return _from_moves("natural-sprites-kitti", moves, discrete)
 
 
-def picture(
-    sprites: NaturalSprites, rng: Random = 0, *, rows: int = 6, pairs: int = 6
-) -> NDArray[np.uint8]:
-    """A grey picture of random pairs: the two members of each side by side."""
-    first, second = sprites.pairs(count("rows", rows) * count("pairs", pairs), rng)
+def picture(sprites: NaturalSprites) -> NDArray[np.uint8]:
+    """A grey picture of 36 random pairs: the two members of each side by side."""
+    first, second = sprites.pairs(36, rng=0)
     images = np.stack([sprites.images(first), sprites.images(second)], axis=1)
-    return tile(images.reshape(rows, 2 * pairs, 64, 64))
+    return tile(images.reshape(6, 12, 64, 64))
 
 
 def _from_moves(name: str, moves: Floats, discrete: bool) -> NaturalSprites:

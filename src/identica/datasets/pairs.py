@@ -8,12 +8,10 @@ Coding", ICLR 2021.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from identica._validate import count, finite
 from identica.datasets._arguments import whole_numbers
 from identica.errors import InputError
 
@@ -43,20 +41,17 @@ def uni(classes: Classes, sizes: Sequence[int], rng: Random) -> Classes:
     return np.where(changes, (classes + step) % np.asarray(sizes), classes)
 
 
-def lap(
-    classes: Classes, sizes: Sequence[int], rng: Random, rate: float = 1.0, fixed: int = 0
-) -> Classes:
-    """LAP: every factor but one moves by a Laplace-distributed step along its values.
+def lap(classes: Classes, sizes: Sequence[int], rng: Random) -> Classes:
+    """LAP: every factor but the first moves by a Laplace-distributed step along its values.
 
-    A factor of K values at i moves to j with p ∝ exp(−|i − j|·rate / ln K). If no factor changed,
-    a random one is drawn again, from the same distribution without its current value.
+    A factor of K values at i moves to j with p ∝ exp(−|i − j| / ln K). If no factor changed,
+    a random one is drawn again, from the same distribution without its current value. The first
+    factor (of dSprites, the shape) stays.
 
     Args:
         classes: N×D, the anchors.
         sizes: Values of each factor, at least 2 each.
         rng: A generator or a seed.
-        rate: Inverse width of the moves; −1 draws it from U(1, 10) for each pair.
-        fixed: The factor that stays (of dSprites, the shape).
 
     >>> anchors = np.zeros((100, 2), int)
     >>> moved = lap(anchors, (3, 4), rng=0)
@@ -64,38 +59,28 @@ def lap(
     ({0}, 1)
     """
     classes = _check(classes, sizes)
-    count("fixed", fixed, at_least=0, at_most=len(sizes) - 1)
-    if rate != -1 and finite("rate", rate) <= 0:
-        raise InputError(f"rate must be greater than 0, or −1 for a random one, got {rate!r}")
     rng = np.random.default_rng(rng)
-    n, d = classes.shape
-    rates: NDArray[Any] = rng.uniform(1, 10, (n,)) if rate == -1 else np.full(n, float(rate))
     moved = classes.copy()
-    free = [k for k in range(d) if k != fixed]
+    free = range(1, len(sizes))
     for k in free:
-        moved[:, k] = _move(classes[:, k], sizes[k], rates, rng, stay=True)
+        moved[:, k] = _move(classes[:, k], sizes[k], rng, stay=True)
     same = np.flatnonzero((moved == classes).all(axis=1))
     chosen = rng.choice(free, size=len(same))
     for k in free:
         rows = same[chosen == k]
-        moved[rows, k] = _move(classes[rows, k], sizes[k], rates[rows], rng, stay=False)
+        moved[rows, k] = _move(classes[rows, k], sizes[k], rng, stay=False)
     return moved
 
 
 def _check(classes: Classes, sizes: Sequence[int]) -> Classes:
     if len(sizes) < 2 or min(sizes) < 2:
         raise InputError(f"sizes must be at least 2 factors of at least 2 values, got {sizes}")
-    classes = whole_numbers("classes", classes, f"N×{len(sizes)}", columns=len(sizes))
-    if ((classes < 0) | (classes >= sizes)).any():
-        raise InputError(f"classes must lie between 0 and {tuple(sizes)} (not included)")
-    return classes
+    return whole_numbers("classes", classes, sizes)
 
 
-def _move(
-    start: Classes, size: int, rates: NDArray[Any], rng: np.random.Generator, stay: bool
-) -> Classes:
+def _move(start: Classes, size: int, rng: np.random.Generator, stay: bool) -> Classes:
     distance = np.abs(np.arange(size) - start[:, None])
-    weight = np.exp(-distance * rates[:, None] / np.log(size))
+    weight = np.exp(-distance / np.log(size))
     if not stay:
         weight[distance == 0] = 0
     below = np.cumsum(weight, axis=1)

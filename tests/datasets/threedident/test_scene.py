@@ -54,8 +54,8 @@ def test_latents_names_the_columns():
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
-        (np.zeros((2, 9)), "10 columns"),
-        (np.zeros(10), "10 columns"),
+        (np.zeros((2, 9)), "N×10"),
+        (np.zeros(10), "N×10"),
         (np.zeros((2, 10, 1)), "N×d"),
         (np.full((2, 10), np.nan), "finite"),
         (np.full((2, 10), np.inf), "finite"),

@@ -32,9 +32,9 @@ def test_what_is_built_is_read_again(tmp_path, z, packed):
     rows = [9, 0, 3, 4, 3]
     np.testing.assert_array_equal(data.images(rows), paint(z[rows], SIZE))
     assert data.images([]).shape == (0, SIZE, SIZE, 3)
-    with pytest.raises(InputError, match="between 0 and 9"):
+    with pytest.raises(InputError, match="at least 0 and below 10"):
         data.images([10])
-    with pytest.raises(InputError, match="between 0 and 9"):
+    with pytest.raises(InputError, match="at least 0 and below 10"):
         data.images([-1])
 
 
@@ -139,7 +139,9 @@ def test_damage_is_told_in_one_sentence(tmp_path, z, packed):
 def test_a_latents_file_that_is_a_little_longer_is_noticed(tmp_path, z):
     build(tmp_path, z, paint, size=SIZE)
     np.save(tmp_path / "raw_latents.npy", z[:9])
-    with pytest.raises(InputError, match=r"000008.npy must hold uint8 1×6×6×3.*got uint8 2×6×6×3"):
+    with pytest.raises(
+        InputError, match=r"000008.npy must be uint8 of shape 1×6×6×3, got uint8 of shape 2×6×6×3"
+    ):
         ImageSet(tmp_path)
 
 

@@ -129,12 +129,7 @@ def check_factors(names: Sequence[str]) -> tuple[str, ...]:
 
 def check_latents(raw_latents: Any) -> NDArray[np.float64]:
     """N×10 floats in [-1, 1], or an `InputError`."""
-    matrix = real_matrix("raw_latents", raw_latents)
-    if matrix.shape[1] != len(FACTORS):
-        raise InputError(
-            f"raw_latents must have {len(FACTORS)} columns ({', '.join(FACTORS)}), "
-            f"got shape {matrix.shape}"
-        )
+    matrix = real_matrix("raw_latents", raw_latents, len(FACTORS))
     outside = np.abs(matrix).max(axis=1, initial=0) > 1
     if outside.any():
         row = int(np.argmax(outside))

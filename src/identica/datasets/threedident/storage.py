@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from identica._io import is_locked, locked, make_folder, read_json, replacing, write_json
 from identica._validate import count
-from identica.datasets._arguments import whole_numbers
+from identica.datasets._arguments import check_array, whole_numbers
+from identica.datasets.pictures import save
 from identica.datasets.reading import map_npy, read_png, reason
 from identica.datasets.threedident.scene import LARGEST, check_latents, check_size
 from identica.errors import InputError
@@ -70,9 +71,7 @@ class ImageSet:
 
     def images(self, rows: Any) -> Bytes:
         """The images of the given rows, n×S×S×3."""
-        rows = whole_numbers("rows", rows, "n")
-        if len(rows) and not 0 <= rows.min() <= rows.max() < len(self):
-            raise InputError(f"rows must be a list of numbers between 0 and {len(self) - 1}")
+        rows = whole_numbers("rows", rows, len(self))
         images = np.empty((len(rows), self.size, self.size, 3), np.uint8)
         if not self._packed:
             for i, row in enumerate(rows):
@@ -93,11 +92,7 @@ class ImageSet:
             images: Bytes = map_npy(path)
         rows = min(BLOCK, len(self.raw_latents) - start)
         size = self._packed[0].shape[1] if self._packed else max(images.shape[1:2], default=0)
-        if images.dtype != np.uint8 or images.shape != (rows, size, size, 3):
-            raise InputError(
-                f"{path} must hold uint8 {rows}×{size}×{size}×3, as its neighbours and {LATENTS} "
-                f"say; got {images.dtype} {'×'.join(map(str, images.shape)) or '()'}"
-            )
+        check_array(str(path), images, "uint8", (rows, size, size, 3))
         return images
 
 
@@ -220,17 +215,13 @@ def _build_block(
             tick(min(there + start, len(z)), len(z))
         some = todo[start : start + step]
         images = draw(z[some], size)
-        if images.dtype != np.uint8 or images.shape != (len(some), size, size, 3):
-            raise InputError(
-                f"draw must return uint8 {len(some)}×{size}×{size}×3, got {images.dtype} "
-                f"{'×'.join(map(str, images.shape))}"
-            )
+        check_array("what draw returns", images, "uint8", (len(some), size, size, 3))
         if packed:
             with part.open("ab") as file:
                 file.write(images.tobytes())
         else:
             for row, image in zip(some, images, strict=True):
-                _write_png(home / _name(row, suffix), image)
+                save(image, home / _name(row, suffix))
     if packed:
         os.replace(part, home / _name(rows[0], suffix))
 
@@ -310,13 +301,6 @@ def _digits(folder: Path, suffix: str, n: int, wanted: range, *widths: int) -> i
             "resumes when it is started again)"
         )
     return digits
-
-
-def _write_png(path: Path, image: Bytes) -> None:
-    from PIL import Image
-
-    with replacing(path) as temporary:
-        Image.fromarray(image).save(temporary, format="png")
 
 
 def _read_png(path: Path, size: int | None = None) -> Bytes:
