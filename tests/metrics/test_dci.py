@@ -170,12 +170,3 @@ def test_bad_input_is_named(rng):
         dci(np.zeros((30, 1)), rng.normal(size=30))
     with pytest.raises(InputError, match="same number of rows"):
         dci(np.arange(30) % 2, rng.normal(size=29))
-
-
-def test_progress_goes_to_stderr_where_it_is_wanted(capsys):
-    z = np.random.default_rng(0).integers(0, 3, size=(60, 2))
-    for progress in (False, True):
-        dci(z, z, progress=progress)
-        shown = capsys.readouterr()
-        assert ("DCI" in shown.err) == progress
-        assert shown.out == ""

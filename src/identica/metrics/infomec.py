@@ -31,7 +31,6 @@ def infomec(
     factors: str = "auto",
     codes: str = "auto",
     random_state: int | np.random.Generator = 0,
-    progress: bool = False,
 ) -> InfoMECResult:
     """Is each code about one factor (M), each factor in one code (C), and readable linearly (E)?
 
@@ -55,15 +54,12 @@ def infomec(
             repeat ten times on average are discrete).
         codes: the same for the codes.
         random_state: seed of the tiny noise that breaks ties between neighbours.
-        progress: show a progress bar.
 
     >>> z = np.random.default_rng(0).integers(0, 4, size=(1000, 2))
     >>> merged = infomec(z, z @ [[1], [4]])
     >>> round(merged.modularity, 2), round(merged.explicitness, 2), round(merged.compactness, 2)
     (0.0, 1.0, 1.0)
     """
-    from tqdm import tqdm
-
     values, matrix, discrete = typed(z, h, factors)
     is_label = discrete_columns("h", h, matrix, "codes", codes)
     found = counted(labelled(values, discrete, BINS), labelled(matrix, is_label, BINS))
@@ -73,7 +69,7 @@ def infomec(
     explicitness = np.empty(len(entropies))
     informative = is_informative(found)
     features = _features(matrix, found.codes, is_label, informative)
-    for j in tqdm(range(len(entropies)), desc="InfoMEC", unit="factor", disable=not progress):
+    for j in range(len(entropies)):
         if not is_label.all():
             near = _neighbour_information(labels[:, j], matrix[:, ~is_label], rng)
             information[j, ~is_label] = near / entropies[j]

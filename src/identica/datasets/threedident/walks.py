@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from identica._powers import exp2
 from identica._random import as_generator
 from identica._validate import count
-from identica.datasets.threedident.pairs import Rows, Sampler, as_images, check_pairs, take
+from identica.datasets.threedident.pairs import Rows, Sampler, check_pairs, take
 from identica.datasets.threedident.storage import ImageSet, Tick
 from identica.errors import InputError
 from identica.families import Uniform
-from identica.process import GenerativeProcess, Pairs, Walk
+from identica.process import GenerativeProcess, Walk
 from identica.spaces import Box
 
 DRAWS = 16  # positives stored for each image
@@ -78,16 +78,6 @@ def drawn_rows(positives: Rows) -> Callable[[int, torch.Generator], tuple[Rows, 
     return draw
 
 
-def drawn(data: ImageSet, positives: Rows) -> Sampler:
-    """A sampler of pairs of images; `positives_among` says which belong together."""
-    draw = drawn_rows(positives)
-
-    def sample(size: int, /, *, generator: torch.Generator) -> Pairs:
-        return take(data, *draw(size, generator))
-
-    return sample
-
-
 def walks(data: ImageSet, positives: Rows) -> Sampler:
     """A sampler of walks from image to image, each a positive of the one before it.
 
@@ -102,8 +92,7 @@ def walks(data: ImageSet, positives: Rows) -> Sampler:
         for step, turn in enumerate(which):
             rows[step] = row
             row = positives[row, turn]
-        z = torch.from_numpy(data.raw_latents[rows]).float()
-        return Walk(z, as_images(data.images(rows)))
+        return Walk(*take(data, rows))
 
     return sample
 
