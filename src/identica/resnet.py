@@ -169,10 +169,8 @@ class Block(nn.Module):
             *_convolution(fan_out, fan_out, 3),
         )
         same = stride == 1 and fan_in == fan_out
-        self.past = (
-            nn.Identity()
-            if same
-            else nn.Sequential(*_convolution(fan_in, fan_out, 1, stride=stride))
+        self.past = nn.Sequential(
+            *([] if same else _convolution(fan_in, fan_out, 1, stride=stride))
         )
 
     def forward(self, x: Tensor) -> Tensor:

@@ -159,9 +159,9 @@ def build(kitti: str | Path | None = None, mots: str | Path | None = None) -> Ki
     names: list[tuple[str, str, int, int]] = []
     for source, folder in (("kitti", kitti), ("mots", mots)):
         for video in [] if folder is None else _videos(source, Path(folder)):
-            for sequence in _mots.sequences(_mots.read_video(video)):
-                packed.append(_pack(sequence.masks))
-                names.append((source, video.stem, sequence.window, sequence.track_id))
+            for window, track, masks in _mots.sequences(_mots.read_video(video)):
+                packed.append(_pack(masks))
+                names.append((source, video.stem, window, track))
     if not packed:
         raise InputError("kitti and mots hold no pedestrian that is large enough for long enough")
     return _assemble(packed, names=names)
@@ -255,27 +255,23 @@ def _from_original(content: Any) -> KittiMasks:
     )
     if not isinstance(content, dict):
         raise expected
-    packed, latents = [], []
+    packed, latents = [], None
     try:
         # Keys are bytes in pickles that Python 2 wrote.
         content = {k.decode() if isinstance(k, bytes) else k: v for k, v in content.items()}
-        sequences = list(content["pedestrians"])
-        factors = content.get("pedestrians_latents")
-        factors = [None] * len(sequences) if factors is None else factors
-        for sequence, factor in zip(sequences, factors, strict=True):
+        for sequence in content["pedestrians"]:
             # Lists as numbers: as text, each entry would take as much as the longest.
             masks = sequence if isinstance(sequence, np.ndarray) else np.asarray(sequence, float)
             white = masks != 0
             if masks.shape[1:] != (64, 64) or (masks[white] != masks.max()).any():
                 raise expected
             packed.append(_pack(white))
-            if factor is None:
-                latents.append(_latents(packed[-1]))
-            else:
-                with np.errstate(over="ignore"):  # infinity is refused below
-                    latents.append(np.asarray(factor, np.float32).reshape(len(masks), 3))
+        if (factors := content.get("pedestrians_latents")) is not None:
+            with np.errstate(over="ignore"):  # infinity is refused below
+                rows = zip(factors, packed, strict=True)
+                latents = [np.asarray(f, np.float32).reshape(len(p), 3) for f, p in rows]
     except (KeyError, TypeError, ValueError, OverflowError):
         raise expected from None
     if not packed:
         raise expected
-    return _assemble(packed, np.concatenate(latents))
+    return _assemble(packed, None if latents is None else np.concatenate(latents))

@@ -234,20 +234,15 @@ def _read(path: Path) -> Floats:
             )
         times = [heading[f"t_{k}"] for k in range(len(heading)) if f"t_{k}" in heading]
         for row in rows:
-            moves += _moves(path, rows.line_num, [row[t : t + 1] for t in times])
+            try:
+                frames = [_windows(row[time]) for time in times]
+            except Exception:  # malformed expressions fail in many ways
+                raise InputError(
+                    f"{path}, line {rows.line_num}: a frame must be empty or a list of windows, each "
+                    "None or (y, x, area) within 64×64 pixels"
+                ) from None
+            moves += [(a[w], b[w]) for a, b in pairwise(frames) for w in a if w in b]
     return np.array(moves, dtype=float).reshape(-1, 2, 3)
-
-
-def _moves(path: Path, line: int, cells: list[list[str]]) -> list[tuple[Window, Window]]:
-    """The transitions in the frames of an object."""
-    try:
-        frames = [_windows(cell) for (cell,) in cells]
-    except Exception:  # malformed expressions fail in many ways
-        raise InputError(
-            f"{path}, line {line}: a frame must be empty or a list of windows, each None "
-            f"or (y, x, area) within 64×64 pixels"
-        ) from None
-    return [(a[w], b[w]) for a, b in pairwise(frames) for w in a if w in b]
 
 
 def _windows(cell: str) -> dict[int, Window]:

@@ -54,12 +54,14 @@ class ImageSet:
             raise InputError(f"{self.folder / LATENTS} must hold at least one row, it is empty")
         self._packed: list[Bytes] = []
         if (self.folder / PACKED).is_dir():
-            _digits(self.folder / PACKED, "npy", n, range(0, n, BLOCK), DIGITS)
+            names = [_name(start, "npy") for start in range(0, n, BLOCK)]
+            _check_files(self.folder / PACKED, names, n)
             self._packed = [self._open(start) for start in range(0, n, BLOCK)]
             self.size = self._packed[0].shape[1]
         elif (self.folder / PNGS).is_dir():
-            shortest = len(str(n - 1))
-            self._width = _digits(self.folder / PNGS, "png", n, range(n), DIGITS, shortest)
+            padded = any((self.folder / PNGS).glob("[0-9]" * DIGITS + ".png"))
+            self._digits = DIGITS if padded else len(str(n - 1))
+            _check_files(self.folder / PNGS, [self._png(row).name for row in range(n)], n)
             self.size = len(_read_png(self._png(0)))
         else:
             raise InputError(
@@ -84,7 +86,7 @@ class ImageSet:
         return images
 
     def _png(self, row: int) -> Path:
-        return self.folder / PNGS / _name(row, "png", self._width)
+        return self.folder / PNGS / _name(row, "png", self._digits)
 
     def _open(self, start: int) -> Bytes:
         path = self.folder / PACKED / _name(start, "npy")
@@ -278,35 +280,24 @@ def _read_latents(path: Path) -> NDArray[np.float64]:
         raise InputError(f"{path}: {error}") from None
 
 
-def _digits(folder: Path, suffix: str, n: int, wanted: range, *widths: int) -> int:
-    """How many digits the numbered files of a folder have, of the widths that are allowed.
-
-    Raises unless they are exactly those that belong to n latents.
-    """
-    found = {path.name for path in folder.glob(f"[0-9]*.{suffix}")}
-    choices = {width: [_name(number, suffix, width) for number in wanted] for width in widths}
-    digits = max(choices, key=lambda width: len(found.intersection(choices[width])))
-    names = choices[digits]
-    missing = [name for name in names if name not in found]
-    firsts = " or ".join(f"{choice[0]} …" for choice in choices.values())
-    told = f"{folder} must hold {len(names)} files ({firsts}) for the {n} rows of {LATENTS}"
-    if len(found) > len(names) - len(missing):
-        more = min(found.difference(names))
+def _check_files(folder: Path, names: list[str], n: int) -> None:
+    """Raise unless the numbered files of a folder are exactly those that belong to n latents."""
+    found = {path.name for path in folder.glob(f"[0-9]*{Path(names[0]).suffix}")}
+    told = f"{folder} must hold {len(names)} files ({names[0]} …) for the {n} rows of {LATENTS}"
+    if more := found.difference(names):
         raise InputError(
-            f"{told}, but there is {more}, too: the latents belong to another data set"
+            f"{told}, but there is {min(more)}, too: the latents belong to another data set"
         )
-    if missing:
+    if missing := [name for name in names if name not in found]:
         raise InputError(
             f"{told}: {len(missing)} are missing, the first is {missing[0]} (an interrupted build "
             "resumes when it is started again)"
         )
-    return digits
 
 
 def _read_png(path: Path, size: int | None = None) -> Bytes:
     with _rendered_again(path):
         image: Bytes = read_png(path, size or LARGEST, "RGB")
-    side = len(image) if size is None else size
-    if image.shape != (side, side, 3):
-        raise InputError(f"{path} must be {side}×{side} pixels, got {image.shape[:2]}")
+    side = size or len(image)
+    check_array(str(path), image, "uint8", (side, side, 3))
     return image
