@@ -7,7 +7,7 @@ import pytest
 from matplotlib.path import Path as Polygon
 
 from identica.cli import main
-from identica.datasets import dsprites, pairs
+from identica.datasets import dsprites
 from identica.datasets._polygons import fill
 from identica.datasets.dsprites import (
     classes_of,
@@ -230,18 +230,12 @@ def test_classes_of_other_kinds_are_refused(classes, kind):
         render(classes)
     with pytest.raises(InputError, match="index must be whole numbers"):
         classes_of(classes[0])
-    with pytest.raises(InputError, match="classes must be whole numbers"):
-        pairs.uni(classes, dsprites.SIZES, rng=0)
 
 
 @pytest.mark.parametrize("kind", [np.uint8, np.int8, np.uint64, np.int32])
 def test_classes_of_any_whole_type_mean_the_same(kind):
     classes = sample(20, rng=0)
     np.testing.assert_array_equal(render(classes.astype(kind)), render(classes))
-    for law in (pairs.uni, pairs.lap):
-        found = law(classes.astype(kind), dsprites.SIZES, rng=0)
-        np.testing.assert_array_equal(found, law(classes, dsprites.SIZES, rng=0))
-        assert found.dtype == np.int64
 
 
 def test_nothing_gives_no_images():

@@ -16,7 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from identica._io import writing
 from identica._validate import count
-from identica.datasets import pairs
 from identica.datasets._arguments import MOST, check_array, whole_numbers
 from identica.datasets.pictures import tile
 from identica.datasets.reading import map_npy, read_header, read_npz, reading
@@ -145,20 +144,59 @@ def sample(n: int, rng: Random) -> Classes:
 
 
 def pairs_uni(n: int, rng: Random) -> tuple[Classes, Classes]:
-    """Classes of n pairs (n×5 each): a uniform anchor and its positive under `pairs.uni`."""
-    rng = np.random.default_rng(rng)
-    anchors = sample(n, rng)
-    return anchors, pairs.uni(anchors, SIZES, rng)
+    """Classes of n pairs (n×5 each): a uniform anchor and its positive under UNI.
 
-
-def pairs_lap(n: int, rng: Random) -> tuple[Classes, Classes]:
-    """Classes of n pairs (n×5 each): a uniform anchor and its positive under `pairs.lap`.
-
-    The shape stays.
+    Of the D = 5 factors, k ~ U{1, …, D−1} chosen at random are redrawn among their other values
+    (Locatello et al., "Weakly-Supervised Disentanglement Without Compromises", ICML 2020).
     """
     rng = np.random.default_rng(rng)
     anchors = sample(n, rng)
-    return anchors, pairs.lap(anchors, SIZES, rng)
+    return anchors, _uni(anchors, rng)
+
+
+def pairs_lap(n: int, rng: Random) -> tuple[Classes, Classes]:
+    """Classes of n pairs (n×5 each): a uniform anchor and its positive under LAP.
+
+    The shape stays. Any other factor of K values at i moves to j with p ∝ exp(−|i − j| / ln K). If none
+    changed, a random one is drawn again, from the same distribution without its current value
+    (Klindt et al., "Towards Nonlinear Disentanglement in Natural Data with Temporal Sparse Coding",
+    ICLR 2021).
+    """
+    rng = np.random.default_rng(rng)
+    anchors = sample(n, rng)
+    return anchors, _lap(anchors, rng)
+
+
+def _uni(classes: Classes, rng: np.random.Generator) -> Classes:
+    n, d = classes.shape
+    # The k smallest of d random numbers are at k places chosen without replacement.
+    rank = rng.random((n, d)).argsort(axis=1).argsort(axis=1)
+    changes = rank < rng.integers(1, d, size=(n, 1))
+    step = rng.integers(1, SIZES, size=(n, d))
+    return np.where(changes, (classes + step) % SIZES, classes)
+
+
+def _lap(classes: Classes, rng: np.random.Generator) -> Classes:
+    moved, free = classes.copy(), range(1, len(SIZES))
+    for k in free:
+        moved[:, k] = _move(classes[:, k], SIZES[k], rng, stay=True)
+    same = np.flatnonzero((moved == classes).all(axis=1))
+    chosen = rng.choice(free, size=len(same))
+    for k in free:
+        rows = same[chosen == k]
+        moved[rows, k] = _move(classes[rows, k], SIZES[k], rng, stay=False)
+    return moved
+
+
+def _move(start: Classes, size: int, rng: np.random.Generator, stay: bool) -> Classes:
+    distance = np.abs(np.arange(size) - start[:, None])
+    weight = np.exp(-distance / np.log(size))
+    if not stay:
+        weight[distance == 0] = 0
+    below = np.cumsum(weight, axis=1)
+    threshold = rng.random((len(start), 1)) * below[:, -1:]
+    # Rounding may put the threshold on the very end.
+    return np.minimum((below <= threshold).sum(axis=1), size - 1)
 
 
 def compare(packed: NDArray[np.uint8]) -> tuple[int, int]:

@@ -87,7 +87,7 @@ def test_the_published_names_are_as_short_as_their_number_allows(tmp_path, n):
 def test_a_missing_first_image_is_named_as_the_others_are(tmp_path, z):
     build(tmp_path, z, paint, size=SIZE, packed=False)
     (tmp_path / "images" / "000000.png").unlink()
-    with pytest.raises(InputError, match="1 are missing, the first is 000000.png"):
+    with pytest.raises(InputError, match=r"1 are missing, the first is 000000.png"):
         ImageSet(tmp_path)
 
 

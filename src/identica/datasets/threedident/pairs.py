@@ -85,9 +85,6 @@ def as_images(images: NDArray[np.uint8]) -> Tensor:
     return torch.from_numpy(images).permute(0, 3, 1, 2)
 
 
-# --- pairs found among existing images --------------------------------------------------------------
-
-
 def neighbours(process: GenerativeProcess, data: ImageSet) -> Sampler:
     """A sampler of pairs as published: draw z and z̃, and take the images whose latents are nearest.
 
@@ -136,9 +133,6 @@ def take(data: ImageSet, rows: Rows) -> tuple[Tensor, Tensor]:
     return torch.from_numpy(data.raw_latents[rows]).float(), as_images(data.images(rows))
 
 
-# --- images rendered once ---------------------------------------------------------------------------
-
-
 def rendered(
     folder: Path, process: GenerativeProcess, z: Tensor, *, tick: Tick | None = None
 ) -> ImageSet:
@@ -153,9 +147,6 @@ def rendered(
         raise InputError("process must render all ten factors of 3DIdent for its images to be kept")
     settings = {"samples": mixing.samples}
     return build(folder, as_raw(z), mixing.draw, size=mixing.size, settings=settings, tick=tick)
-
-
-# --- single images ----------------------------------------------------------------------------------
 
 
 def labelled(data: ImageSet) -> Sampler:

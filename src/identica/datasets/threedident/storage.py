@@ -246,9 +246,6 @@ def _begin(part: Path, shape: tuple[int, ...]) -> int:
     return whole
 
 
-# --- files ------------------------------------------------------------------------------------------
-
-
 def _name(number: int, suffix: str, digits: int = DIGITS) -> str:
     return f"{number:0{digits}d}.{suffix}"
 
