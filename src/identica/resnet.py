@@ -99,7 +99,8 @@ class SmallResNet(nn.Module):
         for fan_in, fan_out in pairwise(fans):
             first = len(self.layers) == 0
             self.layers.extend(_convolution(fan_in, fan_out, 4 if first else 3, stride=2))
-            self.layers.append(Magnitude() if first and unsigned else nn.ReLU())
+            # |x| as a leaky ReLU: x.abs() takes three passes for its gradient
+            self.layers.append(nn.LeakyReLU(-1.0) if first and unsigned else nn.ReLU())
         self.layers.append(Block(fans[-1], fans[-1]))
         self.attention = skip_init(nn.Conv2d, fans[-1], count("maps", maps), 1)
         self.features = skip_init(nn.Conv2d, fans[-1], fans[-1], 1)
@@ -137,13 +138,6 @@ class Residual(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return x + self.change(x)
-
-
-class Magnitude(nn.Module):
-    """|x|, element by element."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        return nn.functional.leaky_relu(x, -1.0)  # x.abs() takes three passes for its gradient
 
 
 def positions(height: int, width: int) -> Tensor:

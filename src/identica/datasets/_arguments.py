@@ -48,14 +48,8 @@ def real_matrix(name: str, data: Any, columns: int) -> NDArray[np.float64]:
 
 
 def check_array(name: str, array: Any, kind: str, shape: tuple[int | None, ...]) -> None:
-    """Raise unless the value is a NumPy array of one of `KINDS`, with finite numbers.
-
-    Args:
-        name: What the error calls it.
-        array: The value.
-        kind: One of `KINDS`.
-        shape: Its shape, with None for any length.
-    """
+    """Raise unless the value is a NumPy array of one of `KINDS`, of finite numbers, and of a shape, in which
+    None stands for any length."""
     instance(name, array, np.ndarray, "a NumPy array")
     fits = len(shape) == array.ndim and all(
         n in (None, found) for n, found in zip(shape, array.shape, strict=True)

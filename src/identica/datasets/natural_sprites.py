@@ -113,6 +113,9 @@ class NaturalSprites:
     transitions: Array
     values: tuple[Floats, Floats, Floats] | None = None
 
+    def __post_init__(self) -> None:
+        self.transitions.setflags(write=False)
+
     @property
     def discrete(self) -> bool:
         """Whether factors are whole numbers."""
@@ -198,7 +201,7 @@ def _from_moves(name: str, moves: Floats, discrete: bool) -> NaturalSprites:
     if not len(moves):
         raise InputError(f"{name} needs transitions within the 5 % to 95 % quantiles of area")
     if not discrete:
-        return NaturalSprites(name, _read_only(_scaled(moves)))
+        return NaturalSprites(name, _scaled(moves))
     bins = np.empty(moves.shape, np.int64)
     middles = np.empty((max(SIZES[:3]), 3))
     for k, size in enumerate(SIZES[:3]):
@@ -207,17 +210,12 @@ def _from_moves(name: str, moves: Floats, discrete: bool) -> NaturalSprites:
         bins[:, :, k] = np.minimum(np.digitize(moves[:, :, k], edges) - 1, size - 1)
         middles[:size, k] = (edges[1:] + edges[:-1]) / 2
     x, y, scale = (_scaled(middles)[:size, k] for k, size in enumerate(SIZES[:3]))
-    return NaturalSprites(name, _read_only(bins), (x, y, scale))
+    return NaturalSprites(name, bins, (x, y, scale))
 
 
 def _scaled(measured: Floats) -> Floats:
     """From (x, y, area) in pixels to (x, y, scale) as shares of the image."""
     return np.concatenate([measured[..., :2] / 64, np.sqrt(measured[..., 2:] / 4096)], axis=-1)
-
-
-def _read_only(array: Array) -> Array:
-    array.setflags(write=False)
-    return array
 
 
 def _read(path: Path) -> Floats:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from identica._validate import as_rng, count
-from identica.metrics.columns import Matrix, centre_and_scale
+from identica.metrics.columns import Matrix, standardised
 from identica.metrics.sampling import Sampler, batches
 
 
@@ -54,8 +54,6 @@ def beta_vae(
     for places, codes in batches(sampler, factors, pairs, 2, rng):
         for place, difference in zip(places, np.abs(codes[:, :, 0] - codes[:, :, 1]), strict=True):
             found[place] = difference.mean(axis=0)
-    features = np.array(found)
-    centre, scale = centre_and_scale(features[:train])
-    features = (features - centre) / scale
+    features = standardised(np.array(found), slice(train))
     classifier = LogisticRegression(max_iter=1000).fit(features[:train], factors[:train])
     return float(classifier.score(features[train:], factors[train:]))

@@ -60,6 +60,8 @@ def infomec(
     >>> round(merged.modularity, 2), round(merged.explicitness, 2), round(merged.compactness, 2)
     (0.0, 1.0, 1.0)
     """
+    from sklearn.feature_selection import mutual_info_classif
+
     values, matrix, discrete = typed(z, h, factors)
     is_label = discrete_columns("h", h, matrix, "codes", codes)
     found = counted(labelled(values, discrete, BINS), labelled(matrix, is_label, BINS))
@@ -71,7 +73,13 @@ def infomec(
     features = _features(matrix, found.codes, is_label, informative)
     for j in range(len(entropies)):
         if not is_label.all():
-            near = _neighbour_information(labels[:, j], matrix[:, ~is_label], rng)
+            near = mutual_info_classif(
+                standardised(matrix[:, ~is_label]),
+                labels[:, j],
+                discrete_features=False,
+                n_neighbors=10,
+                random_state=int(rng.integers(2**31)),
+            )
             information[j, ~is_label] = near / entropies[j]
         if not informative.any():
             explicitness[j] = 0.0
@@ -97,19 +105,6 @@ def _features(
     """The codes used, for a linear model: labels one-hot, the others standardised."""
     hot = [np.eye(labels.max() + 1)[labels] for labels in code_labels.T[is_label & used]]
     return np.column_stack([standardised(matrix[:, ~is_label & used]), *hot])
-
-
-def _neighbour_information(labels: Labels, codes: Matrix, rng: np.random.Generator) -> Matrix:
-    from sklearn.feature_selection import mutual_info_classif
-
-    found = mutual_info_classif(
-        standardised(codes),
-        labels,
-        discrete_features=False,
-        n_neighbors=10,
-        random_state=int(rng.integers(2**31)),
-    )
-    return np.asarray(found)
 
 
 def _log_loss(features: Matrix, labels: Labels) -> float:

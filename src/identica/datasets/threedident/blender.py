@@ -36,15 +36,11 @@ def require() -> Any:
     try:
         return import_module("bpy")
     except ImportError as error:
-        if not isinstance(error, ModuleNotFoundError) or error.name != "bpy":
-            why = " ".join(str(error).split())
-            raise InputError(
-                f"engine blender needs Blender's Python module, which does not load: {why}"
-            ) from None
-        raise InputError(
-            "engine blender needs Blender's Python module: pip install identica[blender] "
-            "(on a Python that bpy is made for, such as 3.11)"
-        ) from None
+        if isinstance(error, ModuleNotFoundError) and error.name == "bpy":
+            how = ": pip install identica[blender] (on a Python that bpy is made for, such as 3.11)"
+        else:
+            how = f", which does not load: {' '.join(str(error).split())}"
+        raise InputError(f"engine blender needs Blender's Python module{how}") from None
 
 
 def render(raw_latents: Any, size: int = 64, samples: int = 128) -> NDArray[np.uint8]:
