@@ -53,8 +53,7 @@ def render(factors: ArrayLike) -> NDArray[np.uint8]:
     from identica.datasets._polygons import fill  # brings the compiler along
 
     values = real_matrix("factors", factors, 5)
-    low, high = np.array([0, 0, 0, 0, 0]), np.array([1, 1, 1, 39, 3])
-    wrong = (values < low) | (values > high)
+    wrong = (values < 0) | (values > [1, 1, 1, 39, 3])
     wrong[:, 2] |= values[:, 2] == 0
     wrong[:, 3:] |= values[:, 3:] % 1 != 0
     if wrong.any():

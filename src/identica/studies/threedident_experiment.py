@@ -29,7 +29,7 @@ from identica.datasets.threedident.pairs import (
     rendered,
 )
 from identica.datasets.threedident.storage import LATENTS, ImageSet
-from identica.datasets.threedident.walks import DRAWS, drawn_rows, positives_among, walks
+from identica.datasets.threedident.walks import DRAWS, draw_rows, positives_among, walks
 from identica.encoders import ContrastiveModel
 from identica.errors import InputError
 from identica.families import Family, Laplace, Normal, Uniform
@@ -248,10 +248,10 @@ class ImageExperiment(RowExperiment):
         assert isinstance(network, SmallResNet)
         data = self.images.seen(study)
         x, x_test = (read(network, network.read, images, say) for images in (data, test))
-        draw = drawn_rows(self.positives(study))
+        positives = self.positives(study)
 
         def sample(size: int, /, *, generator: torch.Generator) -> Pairs:
-            rows, others = draw(size, generator)
+            rows, others = draw_rows(positives, size, generator)
             here, there = x[rows], x[others]
             return Pairs(here, there, here, there)
 

@@ -16,7 +16,7 @@ from identica import (
 )
 from identica.datasets.threedident.pairs import Renderer, take
 from identica.datasets.threedident.storage import build
-from identica.datasets.threedident.walks import drawn_rows, positives_among, walks
+from identica.datasets.threedident.walks import draw_rows, positives_among, walks
 
 BOX = Box(10, low=-1.0, high=1.0)
 
@@ -72,7 +72,7 @@ def test_drawn_pairs_and_walks_are_images_and_their_positives(tmp_path):
     many = build(tmp_path, z, paint, size=4)
     positives = positives_among(process(Normal(0.5)), many.raw_latents, draws=3, seed=0)
     where = {z.astype(np.float32).tobytes(): row for row, z in enumerate(many.raw_latents)}
-    (z, x), (z_pos, x_pos) = (take(many, rows) for rows in drawn_rows(positives)(64, source()))
+    (z, x), (z_pos, x_pos) = (take(many, rows) for rows in draw_rows(positives, 64, source()))
     walk = walks(many, positives)(64, generator=source())
     assert (len(walk.z), len(walk.x)) == (64, 64)
     for here, there in ((z, z_pos), (walk.z[:-1], walk.z[1:])):

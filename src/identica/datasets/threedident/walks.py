@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -67,15 +66,11 @@ def positives_among(
     return found
 
 
-def drawn_rows(positives: Rows) -> Callable[[int, torch.Generator], tuple[Rows, Rows]]:
-    """Draws rows of pairs: images, and one of the `positives` (N×K) of each."""
-
-    def draw(size: int, generator: torch.Generator) -> tuple[Rows, Rows]:
-        rows = torch.randint(len(positives), (size,), generator=generator).numpy()
-        which = torch.randint(positives.shape[1], (size,), generator=generator).numpy()
-        return rows, positives[rows, which]
-
-    return draw
+def draw_rows(positives: Rows, size: int, generator: torch.Generator) -> tuple[Rows, Rows]:
+    """Rows of random pairs: images, and one of the `positives` (N×K) of each."""
+    rows = torch.randint(len(positives), (size,), generator=generator).numpy()
+    which = torch.randint(positives.shape[1], (size,), generator=generator).numpy()
+    return rows, positives[rows, which]
 
 
 def walks(data: ImageSet, positives: Rows) -> Sampler:
