@@ -307,17 +307,13 @@ def on_sphere(centre: Array, angles: Table, side: Array, place: Any, out: Array)
 def _rows(centre: Tensor) -> Array:
     """The centres as rows of float32 or float64 on the CPU."""
     dtype = centre.dtype if centre.dtype == torch.float64 else torch.float32
-    rows: Array = (
-        centre.detach().reshape(-1, centre.shape[-1]).to("cpu", dtype).contiguous().numpy()
-    )
-    return rows
+    return centre.detach().reshape(-1, centre.shape[-1]).to("cpu", dtype).contiguous().numpy()
 
 
 def _place(generator: torch.Generator) -> Any:
     """Where in the sequence of random words to start."""
-    return np.uint64(
-        torch.randint(1 << 62, (1,), generator=generator, device=generator.device).item()
-    )
+    start = torch.randint(1 << 62, (1,), generator=generator, device=generator.device)
+    return np.uint64(start.item())
 
 
 @lru_cache(maxsize=128)

@@ -74,7 +74,7 @@ def test_a_file_that_is_cut_short_or_foreign_is_refused(root):
 @pytest.mark.parametrize(
     ("other", "told"),
     [
-        ({"counts": np.zeros((20, 4))}, "counts must be whole numbers of shape N×N, got float64"),
+        ({"counts": np.zeros((20, 4))}, "counts must be whole numbers of shape N×d, got float64"),
         ({"counts": np.zeros(20, int)}, "counts must be whole numbers"),
         ({"counts": np.zeros((0, 4), int)}, "counts must lie in 0…255, at least one"),
         ({"counts": np.full((20, 4), -1)}, "counts must lie in 0…255"),

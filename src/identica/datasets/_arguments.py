@@ -16,7 +16,8 @@ KINDS = {"uint8": "uint8", "whole numbers": ("int", "uint"), "floats": "float", 
 
 
 def whole_numbers(name: str, values: ArrayLike, below: int | Sequence[int]) -> NDArray[np.int64]:
-    """A vector of whole numbers from 0 to `below`, or a matrix if it has a limit for each column.
+    """A vector of whole numbers that are at least 0 and below a limit, or a matrix with a limit for each
+    column.
 
     Booleans, dates and floats are refused, whatever their values; only what is empty has no type.
     """
@@ -48,8 +49,8 @@ def real_matrix(name: str, data: Any, columns: int) -> NDArray[np.float64]:
 
 
 def check_array(name: str, array: Any, kind: str, shape: tuple[int | None, ...]) -> None:
-    """Raise unless the value is a NumPy array of one of `KINDS`, of finite numbers, and of a shape, in which
-    None stands for any length."""
+    """Raise unless the value is a NumPy array of one of the `KINDS` and of a shape, in which None stands for
+    any length; floats must be finite."""
     instance(name, array, np.ndarray, "a NumPy array")
     fits = len(shape) == array.ndim and all(
         n in (None, found) for n, found in zip(shape, array.shape, strict=True)
@@ -64,5 +65,5 @@ def check_array(name: str, array: Any, kind: str, shape: tuple[int | None, ...])
 
 
 def shape_text(shape: tuple[int | None, ...]) -> str:
-    """A shape as in messages, such as N×5."""
-    return "×".join("N" if n is None else str(n) for n in shape) or "()"
+    """A shape as in messages, such as N×5 or N×d."""
+    return "×".join("Nd"[k] if n is None else str(n) for k, n in enumerate(shape)) or "()"

@@ -61,7 +61,8 @@ class ImageSet:
         elif (self.folder / PNGS).is_dir():
             padded = any((self.folder / PNGS).glob("[0-9]" * DIGITS + ".png"))
             self._digits = DIGITS if padded else len(str(n - 1))
-            _check_files(self.folder / PNGS, [self._png(row).name for row in range(n)], n)
+            names = [_name(row, "png", self._digits) for row in range(n)]
+            _check_files(self.folder / PNGS, names, n)
             self.size = len(_read_png(self._png(0)))
         else:
             raise InputError(
