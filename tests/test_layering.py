@@ -12,7 +12,8 @@ HOME = Path(identica.__file__).parent
 
 # Rooms from left to right: each may import those of the lines above it and of its own line.
 ROOMS = [
-    ["errors", "_validate", "_io", "_random", "_tensors", "_powers", "_progress", "checkpoints"],
+    ["errors", "_validate", "_io", "_random", "_tensors", "_compiled", "_powers", "_progress"],
+    ["checkpoints"],
     ["spaces", "families", "_samplers", "_bessel", "_serialize", "mixing", "process"],
     ["distributed"],
     ["encoders", "heads", "potential", "resnet", "augment", "losses", "baselines"],

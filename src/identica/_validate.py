@@ -172,8 +172,7 @@ def as_rng(name: str, value: Any) -> np.random.Generator:
 
 def flag(name: str, value: Any) -> bool:
     """True or False."""
-    if not isinstance(value, (bool, np.bool_)):
-        raise InputError(f"{name} must be True or False, got {kind_of(value)}")
+    instance(name, value, (bool, np.bool_), "True or False")
     return bool(value)
 
 
@@ -196,6 +195,5 @@ def function(name: str, value: Any) -> None:
 
 def as_path(name: str, value: Any) -> Path:
     """A path, from itself or from text."""
-    if not isinstance(value, (str, Path)):
-        raise InputError(f"{name} must be a path, got {kind_of(value)}")
+    instance(name, value, (str, Path), "a path")
     return Path(value)

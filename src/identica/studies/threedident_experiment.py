@@ -29,7 +29,7 @@ from identica.datasets.threedident.pairs import (
     rendered,
 )
 from identica.datasets.threedident.storage import LATENTS, ImageSet
-from identica.datasets.threedident.walks import DRAWS, drawn_rows, positives_among, walks
+from identica.datasets.threedident.walks import DRAWS, draw_rows, positives_among, walks
 from identica.encoders import ContrastiveModel
 from identica.errors import InputError
 from identica.families import Family, Laplace, Normal, Uniform
@@ -238,12 +238,12 @@ class ImageExperiment(RowExperiment):
         """Train the head by itself on the features of each image."""
         training, network = walking.head, model.encoder.eval()
         assert isinstance(network, SmallResNet)
-        both = self.images.load(study, "train"), test
-        x, x_test = (read(network, network.read, images, say) for images in both)
-        draw = drawn_rows(self.positives(study))
+        data = self.images.load(study, "train")
+        x, x_test = (read(network, network.read, images, say) for images in (data, test))
+        positives = self.positives(study)
 
         def sample(size: int, /, *, generator: torch.Generator) -> Pairs:
-            rows, others = draw(size, generator)
+            rows, others = draw_rows(positives, size, generator)
             here, there = x[rows], x[others]
             return Pairs(here, there, here, there)
 
