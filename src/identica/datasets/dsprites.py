@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from identica._io import writing
+from identica._progress import progress_bar
 from identica._validate import count
 from identica.datasets._arguments import MOST, check_array, whole_numbers
 from identica.datasets.pictures import tile
@@ -199,16 +200,11 @@ def _move(start: Classes, size: int, rng: np.random.Generator, stay: bool) -> Cl
     return np.minimum((below <= threshold).sum(axis=1), size - 1)
 
 
-def compare(packed: NDArray[np.uint8]) -> tuple[int, int]:
-    """How many of all images (N×512, bit-packed) differ from re-rendered ones, in how many pixels.
-
-    Shows a progress bar.
-    """
-    from tqdm import tqdm
-
+def compare(packed: NDArray[np.uint8], *, progress: bool = False) -> tuple[int, int]:
+    """How many of all images (N×512, bit-packed) differ from re-rendered ones, in how many pixels."""
     check_array("packed", packed, "uint8", (TOTAL, 512))
     images = pixels = 0
-    for start in tqdm(range(0, TOTAL, _CHUNK), unit="block"):
+    for start in progress_bar(range(0, TOTAL, _CHUNK), unit="block", disable=not progress):
         index = np.arange(start, min(start + _CHUNK, TOTAL))
         off = (unpack(packed[index]) != render(classes_of(index))).sum(axis=(1, 2))
         images, pixels = images + int((off > 0).sum()), pixels + int(off.sum())
