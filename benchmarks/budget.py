@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from identica.datasets.threedident import FACTORS
-from identica.recipes import THREEDIDENT
+from identica.recipes.studies import THREEDIDENT
 from identica.studies import find
 from identica.studies.study import Finished, read_metrics
 from identica.studies.table import finished, registered

@@ -1,6 +1,6 @@
-"""dSprites re-rendered: real frames bit for bit, images per second, the whole grid, pairs beside steps.
+"""dSprites re-rendered: real frames bit for bit, images per second, pairs beside steps.
 
-    python -m benchmarks.sprites        # writes results/sprites.json (a few minutes, 377 MB for a while)
+    python -m benchmarks.sprites        # writes results/sprites.json (a minute)
 
 The frames need `dsprites/real_frames.npz` under `IDENTICA_DATA`.
 """
@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import json
 import platform
-import tempfile
-import time
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -48,17 +46,6 @@ def rendering(n: int = 20_000) -> dict[str, float]:
     """Images of random factors per second, on one core."""
     wall = seconds(partial(dsprites.render, dsprites.sample(n, rng=0)))
     return {"images": n, "images_per_second": round(n / wall)}
-
-
-def whole_grid() -> dict[str, float]:
-    """Size of and time for all 737,280 images, bit-packed in a file."""
-    with tempfile.TemporaryDirectory() as folder:
-        start = time.perf_counter()
-        packed = dsprites.grid(Path(folder) / "grid.npy")
-        wall = time.perf_counter() - start
-        size = (Path(folder) / "grid.npy").stat().st_size
-        del packed  # closes the file
-    return {"images": dsprites.TOTAL, "bytes": size, "seconds": round(wall, 1)}
 
 
 def pairs_beside_steps() -> list[dict[str, Any]]:
@@ -102,7 +89,6 @@ def main() -> None:
         "machine": f"{platform.machine()}, {platform.system()}, torch {torch.__version__}",
         "real_frames": real_frames(),
         "rendering": rendering(),
-        "grid": whole_grid(),
         "pairs": pairs_beside_steps(),
     }
     text = json.dumps(found, indent=1)

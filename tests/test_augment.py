@@ -110,7 +110,6 @@ def test_colours_change_in_four_images_of_five_and_as_much_as_told(images):
     assert level.max() < 1.801
     assert level.mean() == pytest.approx(1.0, abs=0.05)
     assert torch.allclose(found, found[:, :1, :1, :1].expand_as(found), atol=1e-6)
-    assert torch.allclose(colour_jitter(images, source(), strength=0.0), images, atol=1e-5)
     coloured = colour_jitter(images, source())
     assert coloured.min() >= 0
     assert coloured.max() <= 1

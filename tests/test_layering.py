@@ -12,7 +12,8 @@ HOME = Path(identica.__file__).parent
 
 # Rooms from left to right: each may import those of the lines above it and of its own line.
 ROOMS = [
-    ["errors", "_validate", "_io", "_random", "_tensors", "_powers", "checkpoints"],
+    ["errors", "_validate", "_io", "_random", "_tensors", "_compiled", "_powers", "_progress"],
+    ["checkpoints"],
     ["spaces", "families", "_samplers", "_bessel", "_serialize", "mixing", "process"],
     ["distributed"],
     ["encoders", "heads", "potential", "resnet", "augment", "losses", "baselines"],
@@ -23,7 +24,7 @@ ROOMS = [
     ["diagnosis"],
     ["estimator"],
     ["studies"],
-    ["cli"],
+    ["cli", "__main__"],
 ]
 LEVEL = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}
 MACHINERY = {"errors", "_validate", "_io", "distributed"}  # all that `runs` may know: no science

@@ -22,6 +22,7 @@ from identica import (
 )
 from identica.datasets import dsprites
 from identica.recipes import for_easy_pairs, for_images, for_network, for_observations
+from identica.recipes import studies as presets
 from identica.recipes.observations import FEW, MANY
 from identica.studies import STUDIES, find
 from identica.studies.table import registered
@@ -60,10 +61,10 @@ def test_every_finished_run_has_the_name_that_its_configuration_gives(name, no_d
 @pytest.mark.parametrize(
     ("recipe", "steps", "batch", "network"),
     [
-        (recipes.PAPER, 300_000, 6144, (100, 500, 500, 500, 500, 100)),
-        (recipes.PAPER_SUPERVISED, 100_000, 6144, (100, 500, 500, 500, 500, 100)),
-        (recipes.PAPER_IMAGES, 300_000, 32, "conv"),  # 64 images
-        (recipes.PAPER_THREEDIDENT, 30_000, 512, "resnet18"),
+        (presets.PAPER, 300_000, 6144, (100, 500, 500, 500, 500, 100)),
+        (presets.PAPER_SUPERVISED, 100_000, 6144, (100, 500, 500, 500, 500, 100)),
+        (presets.PAPER_IMAGES, 300_000, 32, "conv"),  # 64 images
+        (presets.PAPER_THREEDIDENT, 30_000, 512, "resnet18"),
     ],
 )
 def test_the_recipes_of_the_papers(recipe, steps, batch, network):
@@ -100,8 +101,8 @@ def test_the_recipe_of_a_finished_run_is_read_from_its_configuration():
         for path in (RESULTS / "icml-table4" / "runs").glob("*/config.json")
     ]
     found = {config["kind"]: recipes.from_config(config) for config in configs}
-    assert found["supervised"] == recipes.THREEDIDENT_SUPERVISED
-    walking, wanted = found["contrastive"].walking, recipes.THREEDIDENT.walking
+    assert found["supervised"] == presets.THREEDIDENT_SUPERVISED
+    walking, wanted = found["contrastive"].walking, presets.THREEDIDENT.walking
     assert [training.lr for training in walking.on_images()] == [
         training.lr for training in wanted.on_images()
     ]
@@ -138,7 +139,7 @@ def test_the_concentration_on_a_sphere_starts_at_ten_too():
 @pytest.mark.parametrize("family", [Laplace(0.05), Normal(0.05), GeneralizedNormal(3.0, 0.05)])
 def test_unknown_processes_are_treated_like_known_ones(space, family):
     """The walls start at the same place, and the self-pair weighs the same."""
-    known = recipes.for_process(Uniform(), family, space, family)
+    known = presets.for_process(Uniform(), family, space, family)
     found = recipes.for_easy_pairs(space, family)
     assert found.effective_negatives == known.effective_negatives
     if isinstance(space, Box):
@@ -177,7 +178,7 @@ def test_the_temperature_rises_geometrically_in_the_first_part_of_the_training(o
 
 
 def test_presets_are_known_by_name():
-    fast, paper, own = recipes.SUPERVISED, recipes.PAPER, recipes.DEMO
+    fast, paper, own = presets.SUPERVISED, presets.PAPER, presets.DEMO
     assert recipes.pick("fast", fast=fast, paper=paper) is fast
     assert recipes.pick("paper", fast=fast, paper=paper) is paper
     assert recipes.pick(own, fast=fast, paper=paper) is own

@@ -203,6 +203,7 @@ def bases(folder: Path) -> Iterator[Base]:
         "conditional": None,
         "network": None,
         "window": 1,
+        "missing": "drop",
         "steps": 1,
         "batch": 8,
         "lr": 0.01,

@@ -25,6 +25,7 @@ from threading import Thread
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import torch
 
 from identica import InputError
@@ -87,6 +88,12 @@ def bad_values() -> list[Bad]:
         Bad("dates", np.full((60, 3), np.datetime64("2020-01-01"))),
         Bad("words", np.full((60, 3), "a")),
         Bad("objects", np.full((60, 3), object())),
+        Bad("a frame of words", pd.DataFrame({"a": ["x", "1,5", ""] * 20})),
+        Bad("a frame of classes", pd.DataFrame({"a": pd.Categorical([1, 2] * 30)})),
+        Bad(
+            "a frame out of order",
+            pd.DataFrame(np.eye(60)[:, :3], index=pd.date_range("2020", periods=60)[::-1]),
+        ),
         Bad("whole tensors", torch.arange(180).reshape(60, 3)),
         Bad("a meta tensor", torch.empty(60, 3, device="meta")),
         Bad("a tensor of 4 columns", torch.full((60, 4), 0.5)),

@@ -142,7 +142,7 @@ FOREIGN = ("nothing", "cut", "list", "null", "number", "text", "other", "deep", 
 
 def commands() -> list[Command]:
     """All command lines, each once."""
-    parts = (top(), demo(), fit(), reproduce(), report(), data())
+    parts = (top(), demo(), fit(), reproduce(), report(), data(), completion())
     return list(dict.fromkeys(itertools.chain(*parts)))
 
 
@@ -211,6 +211,15 @@ def fit() -> Iterator[Command]:
         "--array": ("x", ""),
         "--groups": ("week", "", "good.npy", "short.npy"),
         "--positives": ("after", "", "short.npy", "file"),
+        "--columns": ("a", "", ","),
+        "--drop": ("a", "", ","),
+        "--index": ("a", "", "good.npy"),
+        "--missing": ("", "fill", "Drop", "0"),
+        "--batch": ("0", *NO_NUMBERS),
+        "--lr": ("0", "-1", "x", "", "nan", "inf", "1e999"),
+        "--device": ("", "nonsense", "cuda:99", "meta"),
+        "--restarts": ("0", "1", *NO_NUMBERS),
+        "--window": ("0", HUGE, "40", *NO_NUMBERS),
     }
     for option, values in options.items():
         for value in values:
@@ -226,12 +235,24 @@ def fit() -> Iterator[Command]:
         ("--array", "../x"),
     ):
         yield ("fit", "good.npz", "--out", "new", *more)
+    for more in (
+        ("--columns", "a,z"),
+        ("--columns", "day", "--drop", "day"),
+        ("--drop", "a,b,day"),
+        ("--drop", "z"),
+        ("--index", "z"),
+        ("--index", "b"),
+        ("--index", "a", "--columns", "z"),
+    ):
+        yield ("fit", "good.csv", "--out", "new", *more)
     yield ("fit", "good.csv", "--out", "new", "--array", "a")
     yield ("fit", "good.csv", "--out", "new", "--positives", "b")
     yield ("fit", "good.csv", "--out", "new", "--groups", "a", "--lag", "30")
 
 
 def reproduce() -> Iterator[Command]:
+    yield ("reproduce",)
+    yield ("reproduce", "--rows", "1")
     for study in ("", "nonsense", "icml-table3", "ICML-table1", "../icml-table1", "table1"):
         yield ("reproduce", study, "--out", "new")
     one = ("reproduce", "icml-table1", "--out", "new", "--rows", "1", "--seeds", "0")
@@ -301,6 +322,12 @@ def data() -> Iterator[Command]:
     yield ("data", "natural-sprites", "show", "--out", "new.png")
     for out in ("file/x.png", "full", "null", "empty", "/proc/x.png"):
         yield ("data", "dsprites", "show", "--out", out)
+
+
+def completion() -> Iterator[Command]:
+    yield ("completion",)
+    for shell in ("", "sh", "Bash", "bash,zsh"):
+        yield ("completion", shell)
 
 
 # --- running them -----------------------------------------------------------------------------------

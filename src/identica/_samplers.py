@@ -10,20 +10,18 @@ ever computed; the draws are exact whatever the boxes
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from identica._compiled import compiler
 from identica.errors import InputError
 from identica.spaces import Box, Space, Sphere
 
-F = TypeVar("F", bound=Callable[..., Any])
 Array = NDArray[Any]
 BINS = 512
 LEAST_SHAPE = 0.02  # the smallest β that is drawn from; the squares of its draws are finite
@@ -49,21 +47,9 @@ class Table(NamedTuple):
     boxes: Array
 
 
-OPTIONS: dict[str, Any] = {
-    "cache": True,
-    "nogil": True,
-    "error_model": "numpy",
-    "fastmath": {"reassoc", "contract", "nsz"},  # sums in any order
-}
-
-
-def compiled(function: F) -> F:
-    return cast(F, numba.njit(**OPTIONS)(function))
-
-
-def inlined(function: F) -> F:
-    """The same for the innermost functions: they are inlined into their callers."""
-    return cast(F, numba.njit(forceinline=True, **OPTIONS)(function))
+SUMS = ("reassoc", "contract", "nsz")  # may be taken in any order
+compiled = compiler(*SUMS)
+inlined = compiler(*SUMS, forceinline=True)  # for the innermost functions
 
 
 @compiled
@@ -321,17 +307,13 @@ def on_sphere(centre: Array, angles: Table, side: Array, place: Any, out: Array)
 def _rows(centre: Tensor) -> Array:
     """The centres as rows of float32 or float64 on the CPU."""
     dtype = centre.dtype if centre.dtype == torch.float64 else torch.float32
-    rows: Array = (
-        centre.detach().reshape(-1, centre.shape[-1]).to("cpu", dtype).contiguous().numpy()
-    )
-    return rows
+    return centre.detach().reshape(-1, centre.shape[-1]).to("cpu", dtype).contiguous().numpy()
 
 
 def _place(generator: torch.Generator) -> Any:
     """Where in the sequence of random words to start."""
-    return np.uint64(
-        torch.randint(1 << 62, (1,), generator=generator, device=generator.device).item()
-    )
+    start = torch.randint(1 << 62, (1,), generator=generator, device=generator.device)
+    return np.uint64(start.item())
 
 
 @lru_cache(maxsize=128)
@@ -371,9 +353,7 @@ def von_mises_fisher(
     rows, table = _rows(centre), angle_table(space.dim - 1, float(kappa))
     out, apart = np.empty_like(rows), False
     dtype, device = torch.from_numpy(rows).dtype, generator.device
-    while (
-        not apart
-    ):  # all are parallel where the centres were drawn by a generator of the same seed
+    while not apart:  # all are parallel if the centres were drawn by a generator of the same seed
         side = torch.randn(rows.shape, generator=generator, dtype=dtype, device=device)
         apart = on_sphere(rows / space.radius, table, side.cpu().numpy(), _place(generator), out)
     out *= space.radius

@@ -172,17 +172,19 @@ def as_rng(name: str, value: Any) -> np.random.Generator:
 
 def flag(name: str, value: Any) -> bool:
     """True or False."""
-    if not isinstance(value, (bool, np.bool_)):
-        raise InputError(f"{name} must be True or False, got {kind_of(value)}")
+    instance(name, value, (bool, np.bool_), "True or False")
     return bool(value)
 
 
-def members(name: str, value: Any, what: str) -> list[Any]:
-    """What a list, tuple, range or one-dimensional array holds."""
+def members(name: str, value: Any, what: str, number: int | None = None) -> list[Any]:
+    """What a list, tuple, range or one-dimensional array holds, which may have to be a certain number."""
     try:
-        return [] if isinstance(value, (str, bytes, dict)) else list(value)
+        found = [] if isinstance(value, (str, bytes, dict)) else list(value)
     except TypeError:
         raise InputError(f"{name} must be {what}, got {kind_of(value)}") from None
+    if number is not None and len(found) != number:
+        raise InputError(f"{name} must be {what}, got {len(found)} members")
+    return found
 
 
 def function(name: str, value: Any) -> None:
@@ -193,6 +195,5 @@ def function(name: str, value: Any) -> None:
 
 def as_path(name: str, value: Any) -> Path:
     """A path, from itself or from text."""
-    if not isinstance(value, (str, Path)):
-        raise InputError(f"{name} must be a path, got {kind_of(value)}")
+    instance(name, value, (str, Path), "a path")
     return Path(value)

@@ -18,13 +18,12 @@ from identica.errors import InputError
 GREY = (0.299, 0.587, 0.114)  # luma of red, green, blue
 
 
-def simclr(images: Tensor, *, generator: torch.Generator | int, strength: float = 1.0) -> Tensor:
+def simclr(images: Tensor, *, generator: torch.Generator | int) -> Tensor:
     """All augmentations as published: crop, flip, colour jitter, grey, blur.
 
     Args:
         images: N×3×H×W, uint8 or floats in [0, 1].
         generator: a generator or a seed.
-        strength: of the colour jitter.
 
     Returns:
         N×3×H×W floats in [0, 1].
@@ -35,7 +34,7 @@ def simclr(images: Tensor, *, generator: torch.Generator | int, strength: float 
     """
     x, source = as_floats(images), as_generator(generator, images.device)
     x = resized_crop(x, source)
-    x = colour_jitter(x, source, strength)
+    x = colour_jitter(x, source)
     x = random_grey(x, source)
     return blur(x, source)
 
@@ -47,20 +46,16 @@ def as_floats(images: Tensor) -> Tensor:
     return images if images.is_floating_point() else images.float() / 255
 
 
-def resized_crop(
-    x: Tensor,
-    generator: torch.Generator,
-    area: tuple[float, float] = (0.08, 1.0),
-    ratio: tuple[float, float] = (3 / 4, 4 / 3),
-) -> Tensor:
+def resized_crop(x: Tensor, generator: torch.Generator) -> Tensor:
     """A random crop of each image, resized to its full size and flipped with probability ½.
 
-    The crop has a random share of the area and a random ratio of width to height (uniform in its
-    logarithm), and lies anywhere within the image; sides that would exceed the image are clipped.
+    The crop has a random share of the area (8 % to all) and a random ratio of width to height (3/4 to
+    4/3, uniform in its logarithm), and lies anywhere within the image; sides that would exceed the
+    image are clipped.
     """
     n = len(x)
-    share = _uniform(n, *area, generator, x)
-    shape = _uniform(n, math.log(ratio[0]), math.log(ratio[1]), generator, x).exp()
+    share = _uniform(n, 0.08, 1.0, generator, x)
+    shape = _uniform(n, math.log(3 / 4), math.log(4 / 3), generator, x).exp()
     width = (share * shape).sqrt().clamp(max=1)
     height = (share / shape).sqrt().clamp(max=1)
     left = _uniform(n, -1, 1, generator, x) * (1 - width)  # of the middle, in [−1, 1]
@@ -73,15 +68,14 @@ def resized_crop(
     return F.grid_sample(x, grid, padding_mode="border", align_corners=False)
 
 
-def colour_jitter(x: Tensor, generator: torch.Generator, strength: float = 1.0) -> Tensor:
+def colour_jitter(x: Tensor, generator: torch.Generator) -> Tensor:
     """Random brightness, contrast, saturation (factors 1 ± .8) and hue (± .2 of the circle), with
     probability .8 for each image."""
-    n, spread = len(x), 0.8 * strength
-    y = x
+    n, y = len(x), x
     for blend in (torch.zeros_like, _mean_grey, grey):
-        factor = _uniform(n, max(0.0, 1 - spread), 1 + spread, generator, x)[:, None, None, None]
+        factor = _uniform(n, 1 - 0.8, 1 + 0.8, generator, x)[:, None, None, None]
         y = torch.lerp(blend(y), y, factor).clamp(0, 1)
-    y = shift_hue(y, _uniform(n, -0.2 * strength, 0.2 * strength, generator, x))
+    y = shift_hue(y, _uniform(n, -0.2, 0.2, generator, x))
     return torch.where(_chance(n, 0.8, generator, x)[:, None, None, None], y, x)
 
 

@@ -121,10 +121,9 @@ def initialise(network: nn.Module, seed: int, *, relu: bool = False) -> None:
             if layer.bias is not None:
                 nn.init.zeros_(layer.bias)
             continue
+        bound = 1 / math.sqrt(fan_in)
         for parameter in layer.parameters():
-            nn.init.uniform_(
-                parameter, -1 / math.sqrt(fan_in), 1 / math.sqrt(fan_in), generator=generator
-            )
+            nn.init.uniform_(parameter, -bound, bound, generator=generator)
 
 
 class ContrastiveModel(nn.Module):

@@ -15,35 +15,25 @@ from identica.errors import InputError
 
 
 class ResNet18(nn.Module):
-    """ResNet-18 with a head of two layers, R^{3×S×S} → 512 → hidden → LeakyReLU → n.
+    """ResNet-18 with a head of two layers, R^{3×S×S} → 512 → 100 → LeakyReLU → n.
+
+    Images are uint8, or floats from 0 to 1.
 
     Reference: He, Zhang, Ren & Sun, "Deep Residual Learning for Image Recognition" (CVPR 2016);
     the head is that of Zimmermann et al. (ICML 2021) for 3DIdent, on images of 224×224.
 
     Args:
         n_out: code dimensions n.
-        hidden: width of the head's first layer.
-        channels: channels of the images.
-        scale: what whole numbers (uint8) are divided by.
         seed: determines the initial weights, U(±1/√fan-in) as in torch's own layers.
 
     >>> ResNet18(10)(torch.zeros(2, 3, 64, 64)).shape
     torch.Size([2, 10])
     """
 
-    def __init__(
-        self,
-        n_out: int,
-        *,
-        hidden: int = 100,
-        channels: int = 3,
-        scale: float = 255.0,
-        seed: int = 0,
-    ) -> None:
+    def __init__(self, n_out: int, *, seed: int = 0) -> None:
         super().__init__()
-        self.channels, self.scale = count("channels", channels), positive("scale", scale)
         self.layers = nn.Sequential(
-            *_convolution(self.channels, 64, 7, stride=2),
+            *_convolution(3, 64, 7, stride=2),
             nn.ReLU(),
             nn.MaxPool2d(3, stride=2, padding=1),
         )
@@ -51,14 +41,14 @@ class ResNet18(nn.Module):
             stride = 1 if fan_in == fan_out else 2
             self.layers.extend([Block(fan_in, fan_out, stride), Block(fan_out, fan_out)])
         self.layers.extend([nn.AdaptiveAvgPool2d(1), nn.Flatten()])
-        self.layers.append(skip_init(nn.Linear, 512, count("hidden", hidden)))
-        self.layers.extend([nn.LeakyReLU(), skip_init(nn.Linear, hidden, count("n_out", n_out))])
+        self.layers.extend([skip_init(nn.Linear, 512, 100), nn.LeakyReLU()])
+        self.layers.append(skip_init(nn.Linear, 100, count("n_out", n_out)))
         initialise(self, seed)
         self.layers.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def forward(self, x: Tensor) -> Tensor:
-        """Codes N×n of images N×C×S×S."""
-        return self.layers(as_input(x, self.channels, self.scale))
+        """Codes N×n of images N×3×S×S."""
+        return self.layers(as_input(x, 3, 255.0))
 
 
 class SmallResNet(nn.Module):
@@ -109,7 +99,8 @@ class SmallResNet(nn.Module):
         for fan_in, fan_out in pairwise(fans):
             first = len(self.layers) == 0
             self.layers.extend(_convolution(fan_in, fan_out, 4 if first else 3, stride=2))
-            self.layers.append(Magnitude() if first and unsigned else nn.ReLU())
+            # |x| as a leaky ReLU: x.abs() takes three passes for its gradient
+            self.layers.append(nn.LeakyReLU(-1.0) if first and unsigned else nn.ReLU())
         self.layers.append(Block(fans[-1], fans[-1]))
         self.attention = skip_init(nn.Conv2d, fans[-1], count("maps", maps), 1)
         self.features = skip_init(nn.Conv2d, fans[-1], fans[-1], 1)
@@ -149,13 +140,6 @@ class Residual(nn.Module):
         return x + self.change(x)
 
 
-class Magnitude(nn.Module):
-    """|x|, element by element."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        return nn.functional.leaky_relu(x, -1.0)  # x.abs() takes three passes for its gradient
-
-
 def positions(height: int, width: int) -> Tensor:
     """The positions of the pixels of an image, each coordinate from −1 to 1, height·width×2.
 
@@ -179,10 +163,8 @@ class Block(nn.Module):
             *_convolution(fan_out, fan_out, 3),
         )
         same = stride == 1 and fan_in == fan_out
-        self.past = (
-            nn.Identity()
-            if same
-            else nn.Sequential(*_convolution(fan_in, fan_out, 1, stride=stride))
+        self.past = nn.Sequential(
+            *([] if same else _convolution(fan_in, fan_out, 1, stride=stride))
         )
 
     def forward(self, x: Tensor) -> Tensor:

@@ -7,9 +7,11 @@ import sys
 import time
 import weakref
 
+import numpy as np
 import pytest
 
-from identica.cli import main
+from identica.cli import main, parser
+from identica.cli.arguments import subcommands
 
 # otherwise argparse itself writes, and says nothing if it cannot
 BUFFERED = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
@@ -30,6 +32,9 @@ def test_help_names_every_command(capsys):
         ["demo", "--sed", "1"],
         ["demo", "--seed", "-1"],
         ["demo", "--seed", "x"],
+        ["fit", "x.npy", "--seed", "-1"],
+        ["fit", "x.npy", "--batch", "1.5"],
+        ["completion", "tcsh"],
         ["demo", "--seed", "9" * 5000],  # more digits than Python reads
     ],
 )
@@ -207,3 +212,111 @@ def test_every_public_name_is_there():
     assert set(identica.__all__) == set(identica._HOME)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         identica.nothing  # noqa: B018
+
+
+# --- the same everywhere ----------------------------------------------------------------------------
+
+
+def leaves(made=None, path=()):
+    """Every command that does something, as words, with its parser."""
+    made = parser() if made is None else made
+    below = list(subcommands(made))
+    for name, _, inner in below:
+        yield from leaves(inner, (*path, name))
+    if not below:
+        yield path, made
+
+
+def test_options_have_the_same_names_and_meaning_everywhere():
+    found = {}
+    for path, made in leaves():
+        options = {flag: action for action in made._actions for flag in action.option_strings}
+        assert {"--help", "--quiet", "-q"} <= options.keys(), path
+        assert not options.keys() & {"--output", "--random-state", "--jobs", "--silent"}, path
+        found[path] = options
+    for path in (("demo",), ("fit",)):
+        assert found[path]["--seed"].help == (
+            "seed of the random numbers; the same seed gives the same result (default: %(default)s)"
+        )
+    assert "seed of the random numbers" in found["data", "3dident", "build"]["--seed"].help
+    assert {path for path, options in found.items() if "--out" in options} >= {
+        ("demo",),
+        ("fit",),
+        ("reproduce",),
+        ("data", "3dident", "build"),
+    }
+
+
+@pytest.mark.parametrize("words", [[], ["data"]])
+def test_help_has_a_line_for_each_command_and_data_set(words, capsys):
+    with pytest.raises(SystemExit):
+        main([*words, "--help"])
+    lines = capsys.readouterr().out.splitlines()
+    made = {name: inner for name, _, inner in subcommands(parser())}
+    for name, summary, _ in subcommands(made["data"] if words else parser()):
+        assert [line.split() for line in lines].count([name, *summary.split()]) == 1
+
+
+def test_the_package_is_a_program():
+    run = subprocess.run([sys.executable, "-m", "identica", "--version"], capture_output=True)
+    assert (run.returncode, run.stderr) == (0, b"")
+    assert run.stdout.startswith(b"identica ")
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize(
+    "words", ["--help", "fit --help", "data 3dident --help", "reproduce --list", "completion bash"]
+)
+def test_a_reader_that_leaves_early_is_no_error(words, unbuffered):
+    """As in `identica … | head -1`; argparse itself ignores it where nothing is buffered."""
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "identica", *words.split()]
+    env = {**BUFFERED, "PYTHONUNBUFFERED": unbuffered}
+    run = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, env=env)
+    os.close(write)
+    assert run.stderr == b""
+    assert run.returncode in ((0, 141) if unbuffered else (141,))
+
+
+def test_nobody_reads_progress_either(tmp_path):
+    """As in `identica … 2>&1 | head -1`: what is done so far stays, to be resumed."""
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(60, 2)).cumsum(axis=0))
+    read, write = os.pipe()
+    os.close(read)
+    command = [
+        sys.executable,
+        "-m",
+        "identica",
+        "fit",
+        "x.npy",
+        "--steps",
+        "3",
+        "--components",
+        "2",
+    ]
+    run = subprocess.run(command, stdout=write, stderr=write, cwd=tmp_path, env=BUFFERED)
+    os.close(write)
+    assert run.returncode == 141
+    assert (tmp_path / "identica-fit" / "config.json").exists()
+
+
+def test_quiet_shows_no_progress(tmp_path, monkeypatch, capsys):
+    asked = []
+    monkeypatch.setattr(
+        "identica.studies.demo.demo", lambda out, **options: asked.append(options["progress"])
+    )
+    assert main(["demo"]) == main(["demo", "--quiet"]) == 0
+    assert asked == [True, False]
+
+
+def test_nothing_is_coloured(monkeypatch, capsys):
+    """Not in a terminal either: newer versions of argparse colour their help unless told not to."""
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("FORCE_COLOR", "")
+    for words in (["--help"], ["reproduce", "--help"]):
+        with pytest.raises(SystemExit):
+            main(words)
+    with pytest.raises(SystemExit):
+        main(["nonsense"])
+    assert "\x1b" not in "".join(capsys.readouterr())

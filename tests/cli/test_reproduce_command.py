@@ -1,6 +1,7 @@
 """`identica reproduce` and `identica report` as typed."""
 
 import json
+import os
 import shutil
 import traceback
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from helpers.counting import Count, study
 from identica import cli
 from identica.runs import engines, pool
 from identica.studies import catalogue
+from identica.studies.runner import Outcome
 from identica.training import loop
 
 
@@ -251,3 +253,26 @@ def test_what_a_killed_writer_left_is_removed(tmp_path):
     (tmp_path / "out" / ".table.json.123.tmp").write_text("[")
     assert cli.main(["report", "out"]) == 0
     assert not list(tmp_path.glob("out/.*.tmp"))
+
+
+def test_without_a_study_all_are_listed(capsys):
+    assert cli.main(["reproduce", "--list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == list(catalogue.STUDIES)
+    for line, each in zip(lines, catalogue.STUDIES.values(), strict=True):
+        assert line.endswith(each.title)
+        assert f" {len(each.rows)} rows " in line
+    assert cli.main(["reproduce"]) == 2
+    assert capsys.readouterr().err == (
+        "identica: STUDY must be given; identica reproduce --list says which there are\n"
+    )
+
+
+def test_quiet_runs_show_no_progress(monkeypatch, tmp_path, capsys):
+    def reproduce(*_, stream, **__):
+        assert stream.name == os.devnull
+        return Outcome(tmp_path, "the table")
+
+    monkeypatch.setattr("identica.studies.runner.reproduce", reproduce)
+    assert cli.main(["reproduce", "theorem1", "--quiet"]) == 0
+    assert capsys.readouterr().err == ""

@@ -173,25 +173,17 @@ def test_pairs_are_measured_moves_with_orientation_and_shape_kept(tmp_path, film
     again = sprites.pairs(3000, np.random.default_rng(0))
     np.testing.assert_array_equal(first, again[0])
     assert sprites.images(first[:3]).shape == (3, 64, 64)
-    assert picture(sprites, rows=2, pairs=3).shape == (2 * 66 + 2, 6 * 66 + 2)
+    assert picture(sprites).shape == (6 * 66 + 2, 12 * 66 + 2)
 
 
 def test_samplers(tmp_path, films):
     path = measured_file(tmp_path / "a.csv", films)
     sprites = load(path, discrete=True)
     assert [len(np.unique(c)) for c in sprites.sample(2000, rng=0).T] == list(SIZES)
-    for factor in range(5):
-        fixed = sprites.sample_fixed(factor, 2000, rng=0)
-        different = [len(np.unique(column)) for column in fixed.T]
-        assert different == [1 if k == factor else size for k, size in enumerate(SIZES)]
-    with pytest.raises(InputError, match="factor must"):
-        sprites.sample_fixed(5, 10, rng=0)
     continuous = load(path)
     drawn = continuous.sample(500, rng=0)
     starts = {tuple(move) for move in continuous.transitions[:, 0]}
     assert {tuple(row) for row in drawn[:, :3]} <= starts
-    with pytest.raises(InputError, match="discrete"):
-        continuous.sample_fixed(0, 10, rng=0)
     for bad in ([[0, 0, 6, 0, 0]], [[0, 0, 0, 0, -1]], [[0.5, 0, 0, 0, 0]], [[0, 0]]):
         with pytest.raises(InputError, match="factors must"):
             sprites.images(bad)

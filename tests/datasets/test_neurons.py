@@ -78,7 +78,6 @@ def test_head_direction_cells_tell_the_direction(uneven):
     [
         ({"rows": 0}, "rows must be a whole number of at least 1"),
         ({"rate": 0}, "rate must be greater than 0"),
-        ({"neurons": 0}, "neurons must be"),
         ({"seed": -1}, "seed must be"),
     ],
 )

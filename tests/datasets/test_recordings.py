@@ -74,13 +74,13 @@ def test_a_file_that_is_cut_short_or_foreign_is_refused(root):
 @pytest.mark.parametrize(
     ("other", "told"),
     [
-        ({"counts": np.zeros((20, 4))}, "counts must be whole numbers, N×neurons, got float64"),
+        ({"counts": np.zeros((20, 4))}, "counts must be whole numbers of shape N×d, got float64"),
         ({"counts": np.zeros(20, int)}, "counts must be whole numbers"),
-        ({"counts": np.zeros((0, 4), int)}, "counts must be whole numbers"),
+        ({"counts": np.zeros((0, 4), int)}, "counts must lie in 0…255, at least one"),
         ({"counts": np.full((20, 4), -1)}, "counts must lie in 0…255"),
         ({"counts": np.full((20, 4), 256)}, "counts must lie in 0…255"),
         ({"counts": np.array([[None]])}, "never unpickled"),
-        ({"position": np.zeros(19)}, "label must be floats, a row for each of 20 bins"),
+        ({"position": np.zeros(19)}, "label must be floats of shape 20, got float64 of shape 19"),
         ({"position": np.full(20, np.nan)}, "label must be finite"),
         ({"position": np.full(20, 160.0)}, "position must be metres from 0 to 1.6"),
         ({"position": np.zeros((20, 2))}, "position must be metres"),

@@ -16,6 +16,7 @@ from identica.diagnosis.conditional import (
     misfit,
     position_dependence,
 )
+from identica.diagnosis.sequence import Order
 
 
 @pytest.mark.parametrize("shape", [1.0, 2.0, 3.0])
@@ -85,7 +86,7 @@ def test_the_same_law_everywhere_has_no_bend(space, conditional):
         if isinstance(space, Sphere)
         else fit_differences(inner_differences(z, z_pos, space))
     )
-    assert position_dependence(z, z_pos, space, fit) < 0.15
+    assert position_dependence(z, z_pos, space, fit, Order(np.arange(len(z)), 0)) < 0.15
 
 
 def test_a_rotation_or_a_stretch_is_no_bend():
@@ -93,7 +94,7 @@ def test_a_rotation_or_a_stretch_is_no_bend():
     z_pos = z + 0.1 * np.random.default_rng(1).normal(size=z.shape)
     h, h_pos = (part @ rotation(3) * [1, 5, 0.2] for part in (z, z_pos))
     fit = fit_differences(inner_differences(h, h_pos, Euclidean(3)))
-    assert position_dependence(h, h_pos, Euclidean(3), fit) < 0.1
+    assert position_dependence(h, h_pos, Euclidean(3), fit, Order(np.arange(len(h)), 0)) < 0.1
 
 
 def test_a_bend_is_measured_by_its_slope():
@@ -102,7 +103,7 @@ def test_a_bend_is_measured_by_its_slope():
     z_pos = z + 0.01 * np.random.default_rng(1).normal(size=z.shape)
     h, h_pos = np.exp(0.8 * z), np.exp(0.8 * z_pos)
     fit = fit_differences(inner_differences(h, h_pos, Euclidean(1)))
-    bend = position_dependence(h, h_pos, Euclidean(1), fit)
+    bend = position_dependence(h, h_pos, Euclidean(1), fit, Order(np.arange(len(h)), 0))
     assert bend == pytest.approx(0.8 / math.sqrt(12), rel=0.15)
 
 
@@ -111,4 +112,4 @@ def test_a_bend_across_codes_is_seen():
     z_pos = z + 0.03 * np.random.default_rng(1).normal(size=z.shape)
     h, h_pos = (np.c_[part[:, 0] + part[:, 1] ** 2, part[:, 1]] for part in (z, z_pos))
     fit = fit_differences(inner_differences(h, h_pos, Euclidean(2)))
-    assert position_dependence(h, h_pos, Euclidean(2), fit) > 0.4
+    assert position_dependence(h, h_pos, Euclidean(2), fit, Order(np.arange(len(h)), 0)) > 0.4

@@ -16,6 +16,11 @@ from identica.diagnosis.dimension import (
 from identica.diagnosis.sequence import Order, order_of
 
 
+def unordered(rows):
+    """The order of rows that are independent of each other."""
+    return Order(np.arange(len(rows)), 0)
+
+
 def test_correlations_of_pairs():
     rng = np.random.default_rng(0)
     z = rng.normal(size=(4000, 3))
@@ -31,9 +36,11 @@ def test_correlations_of_pairs():
 
 @pytest.mark.parametrize("n", [2, 4])
 def test_codes_that_fill_their_space(n):
-    full = intrinsic_dimension(Box(n).sample(4000, generator=0).numpy() @ rotation(n), Box(n))
+    cube = Box(n).sample(4000, generator=0).numpy() @ rotation(n)
+    full = intrinsic_dimension(cube, Box(n), unordered(cube))
     assert full.dimension == pytest.approx(n, abs=0.3)
-    sphere = intrinsic_dimension(Sphere(n + 1).sample(4000, generator=0).numpy(), Sphere(n + 1))
+    ball = Sphere(n + 1).sample(4000, generator=0).numpy()
+    sphere = intrinsic_dimension(ball, Sphere(n + 1), unordered(ball))
     assert sphere.room == n
     assert sphere.dimension == pytest.approx(n, abs=0.3)
 
@@ -41,17 +48,17 @@ def test_codes_that_fill_their_space(n):
 def test_codes_on_a_bent_surface():
     z = Box(2).sample(N, generator=0).numpy()
     h = np.c_[z, np.sin(3 * z.sum(1)), np.cos(2 * z[:, 0])]
-    assert intrinsic_dimension(h, Box(4)).dimension == pytest.approx(2, abs=0.3)
+    assert intrinsic_dimension(h, Box(4), unordered(h)).dimension == pytest.approx(2, abs=0.3)
 
 
 def test_a_factor_that_codes_leave_out_is_missed():
     z, z_pos = pairs(Box(3), Normal(0.05))
     mix = rotation(3)
     x, x_pos = (np.c_[np.tanh(2 * part @ mix), part] for part in (z, z_pos))
-    nothing, _, told = missed(x, x_pos, np.exp(z), np.exp(z_pos))
+    nothing, _, told = missed(x, x_pos, np.exp(z), np.exp(z_pos), unordered(z))
     assert nothing < 0.05
     assert told > 0.95
-    something, _, told = missed(x, x_pos, z[:, :2], z_pos[:, :2])
+    something, _, told = missed(x, x_pos, z[:, :2], z_pos[:, :2], unordered(z))
     assert something > 0.5
     assert told < 0.8
 
@@ -60,7 +67,7 @@ def test_noise_is_not_missed():
     z, z_pos = pairs(Box(2), Normal(0.05))
     rng = np.random.default_rng(0)
     x, x_pos = (np.c_[part, rng.normal(size=part.shape)] for part in (z, z_pos))
-    nothing, _, told = missed(x, x_pos, z, z_pos)
+    nothing, _, told = missed(x, x_pos, z, z_pos, unordered(z))
     assert nothing < 0.1
     assert told == pytest.approx(0.5, abs=0.05)
 
@@ -71,16 +78,16 @@ def test_a_walk_fills_its_space_however_it_runs(seed):
     z = walk(6000, seed=seed)
     i, j = held_out(len(z))
     _, order = order_of(z[i], z[j], (i, j))
-    found = intrinsic_dimension(z[i], Box(3), order=order)
+    found = intrinsic_dimension(z[i], Box(3), order)
     assert found.dimension + 2 * found.error > 2.9
     assert found.error < 0.3
-    unaware = intrinsic_dimension(z[i], Box(3))
+    unaware = intrinsic_dimension(z[i], Box(3), unordered(i))
     assert unaware.dimension < found.dimension
 
 
 def test_time_without_rows_far_apart_says_nothing():
     z = walk(100)
-    nothing = intrinsic_dimension(z, Box(3), order=Order(np.arange(100), 99))
+    nothing = intrinsic_dimension(z, Box(3), Order(np.arange(100), 99))
     assert nothing.error == nothing.room == 3
 
 
@@ -96,21 +103,21 @@ def test_a_code_of_its_own_or_a_function_of_others(noise):
 
     for codes, low, high in ((np.asarray, 0.8, 1.0), (two, 0.0, 0.25), (one, 0.0, 0.1)):
         h, h_pos = (noisy(codes(part), noise, seed) for seed, part in enumerate((z, z_pos)))
-        assert low <= own_share(h, h_pos) <= high
+        assert low <= own_share(h, h_pos, unordered(h)) <= high
 
 
 def test_what_codes_miss_is_shared_with_neighbours_in_time_as_well():
     z = walk(6000)
     i, j = held_out(len(z))
     _, order = order_of(z[i], z[j], (i, j))
-    assert missed(z[i], z[j], z[i, :1], z[j, :1], order=order)[0] > 0.5
-    assert missed(z[i], z[j], z[i], z[j], order=order)[0] < 0.1
+    assert missed(z[i], z[j], z[i, :1], z[j, :1], order)[0] > 0.5
+    assert missed(z[i], z[j], z[i], z[j], order)[0] < 0.1
 
 
 def test_whether_observations_are_related():
     z, z_pos = pairs(Box(3), Normal(0.05))
     rng = np.random.default_rng(0)
-    order = Order(np.arange(len(z)), 0)
+    order = unordered(z)
     wide = rng.normal(size=(3, 20))
     x, x_pos = (part @ wide + rng.normal(size=(len(part), 20)) for part in (z, z_pos))
     assert related(x, x_pos, order)

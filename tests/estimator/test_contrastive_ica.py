@@ -270,7 +270,7 @@ def test_data_that_do_not_vary_are_named(data):
         ContrastiveICA(2, **TINY).fit(x)
     with pytest.raises(InputError, match="X must span"):
         ContrastiveICA(2, **TINY).fit(np.where(data[0] > data[0].mean(), 1.5e308, -1.5e308))
-    images = np.random.default_rng(0).random((20, 64, 64))
+    images = np.random.default_rng(0).random((20, 64, 64, 1))
     for scale in (1e39, 1e-300):
         with pytest.raises(InputError, match="X must hold images that float32 can tell apart"):
             ContrastiveICA(2, **TINY).fit(images * scale)

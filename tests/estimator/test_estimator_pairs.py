@@ -134,7 +134,8 @@ def test_windows_of_whole_numbers_and_of_images():
         (np.array([[0.5, 3.0], [1.0, 2.0]]), False),
         (np.array([[0, 1], [1, 1]]), False),  # yes and no
         (np.array([[0, 300], [1, 2]]), False),  # measurements, such as of a 16-bit sensor
-        (np.array([[np.nan, 3.0], [1.0, 2.0]]), False),
+        (np.array([[np.nan, 3.0], [1.0, 2.0]]), True),  # of rows that are left out
+        (np.full((2, 3), np.nan), False),
         (np.full((2, 3, 3), 7, np.uint8), False),  # pictures
     ],
 )

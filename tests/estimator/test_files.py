@@ -68,7 +68,11 @@ def test_tables_with_and_without_names(tmp_path, mark):
     [
         ("", "is empty"),
         ("a,b\n1,2\n1\n", "line 3 has 1 cells, the first 2"),
-        ("a,b\n1,x\n", "column 'b' of .* must hold numbers"),
+        ("a,b\n1,x\n", "column 'b' of .* must hold numbers, but line 2 has 'x': encode"),
+        ("a,b\n\n1,2\n1,\n", "column 'b' of .* but line 4 has an empty cell; missing="),
+        ("a,b\n1,2\n1,nan\n", "column 'b' of .* finite numbers, but line 3 has NaN"),
+        ("a;b\n1;2\n1,5;2\n", "column 'a' of .* line 3 has '1,5', with a decimal comma"),
+        ("a,day\n1,2020-01-31\n", "column 'day' of .* the date '2020-01-31': make the column the"),
         ("a,a\n1,2\n", "columns must have different names"),
     ],
 )
@@ -86,23 +90,6 @@ def test_files_that_cannot_be_used(tmp_path):
     os.mkfifo(tmp_path / "pipe.npz")
     with pytest.raises(InputError, match="not a folder, pipe or device"):
         read_npz(tmp_path / "pipe.npz", ["x"])
-
-
-def test_parquet_without_its_library(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    (tmp_path / "x.parquet").write_bytes(b"PAR1")
-    with pytest.raises(InputError, match="parquet files need pandas and pyarrow"):
-        read(tmp_path / "x.parquet")
-
-
-def test_parquet(tmp_path):
-    pytest.importorskip("pyarrow", reason="parquet needs pyarrow")
-    import pandas as pd
-
-    pd.DataFrame({"a": [1, 2], "day": ["x", "y"]}).to_parquet(tmp_path / "x.parquet")
-    found = read(tmp_path / "x.parquet", groups="day")
-    assert found.x.tolist() == [[1], [2]]
-    assert found.groups.tolist() == ["x", "y"]
 
 
 def test_the_fingerprint_is_of_all_bytes_and_not_of_the_name(tmp_path):
@@ -193,7 +180,7 @@ def test_an_array_is_named_in_an_npz_alone(tmp_path):
     np.save(tmp_path / "x.npy", np.ones((4, 2)))
     (tmp_path / "x.csv").write_text("1,2\n3,4\n")
     for name in ("x.npy", "x.csv"):
-        with pytest.raises(InputError, match="array names an array of an npz"):
+        with pytest.raises(InputError, match="array names an array of a file of several"):
             read(tmp_path / name, array="x")
 
 
@@ -227,17 +214,6 @@ def test_dates_and_complex_numbers_are_not_numbers(tmp_path, values):
         read(tmp_path / "x.npz", array="x", positives="after")
 
 
-def test_dates_of_a_table_are_not_numbers(tmp_path, monkeypatch):
-    import pandas as pd
-
-    frame = pd.DataFrame({"a": [1.0, 2.0], "day": pd.to_datetime(["2020-01-01", "2020-01-02"])})
-    monkeypatch.setattr(pd, "read_parquet", lambda path: frame)
-    (tmp_path / "x.parquet").write_bytes(b"PAR1")
-    with pytest.raises(InputError, match=r"column 'day' of .* must hold numbers"):
-        read(tmp_path / "x.parquet")
-    assert len(read(tmp_path / "x.parquet", groups="day").groups) == 2
-
-
 def test_observations_that_are_not_finite(tmp_path):
     x = np.ones((10_000, 2))
     x[9_000, 1] = np.nan
@@ -247,6 +223,8 @@ def test_observations_that_are_not_finite(tmp_path):
     for name in ("x.npy", "x.npz", "x.csv"):
         with pytest.raises(InputError, match="DATA must be finite"):
             read(tmp_path / name)
+    for name in ("x.npy", "x.npz"):
+        assert np.isnan(read(tmp_path / name, missing="drop").x).sum() == 1
 
 
 def test_labels_of_a_csv_may_be_long_text_and_must_not_be_blank(tmp_path):
@@ -270,3 +248,107 @@ def test_a_header_cannot_claim_more_than_the_file_holds(tmp_path):
     with pytest.raises(InputError, match="claims"):
         map_npy(tmp_path / "huge.npy")
     json.dumps(fingerprint(tmp_path / "huge.npy"))
+
+
+# --- columns, and the index -------------------------------------------------------------------------
+
+TABLE = "a,b,c,day\n1,2,3,mo\n4,5,6,mo\n7,8,9,tu\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "columns"),
+    [
+        ({"drop": "day"}, ["a", "b", "c"]),
+        ({"drop": "b, day"}, ["a", "c"]),
+        ({"columns": "c,a"}, ["c", "a"]),
+        ({"columns": "a,b,c", "drop": "b"}, ["a", "c"]),
+        ({"columns": "a"}, ["a"]),
+        ({"groups": "day"}, ["a", "b", "c"]),
+        ({"groups": "day", "index": "a"}, ["b", "c"]),
+    ],
+)
+def test_columns_are_chosen_and_dropped(tmp_path, options, columns):
+    (tmp_path / "x.csv").write_text(TABLE)
+    found = read(tmp_path / "x.csv", **options)
+    assert found.columns == columns
+    whole = {"a": [1, 4, 7], "b": [2, 5, 8], "c": [3, 6, 9]}
+    assert found.x.T.tolist() == [whole[name] for name in columns]
+    same = read(tmp_path / "x.csv", positives=str(tmp_path / "x.csv"), **options)
+    assert np.array_equal(same.positives, same.x)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"drop": "e"}, r"drop must name columns of .*x.csv, which has a, b, c, day, got 'e'"),
+        ({"columns": "a,,b"}, "columns must name columns of .* got ''"),
+        ({"columns": "a", "drop": "a"}, "no columns for them"),
+        ({"index": "e", "drop": "day"}, "index must be a name in DATA, which has a, b, c, day"),
+        ({"index": "day"}, r"index 'day' of .* must hold numbers, or dates .* line 2 has 'mo'"),
+        ({"drop": "day", "missing": "fill"}, "missing must be one of raise, drop"),
+    ],
+)
+def test_columns_that_are_not_there(tmp_path, options, message):
+    (tmp_path / "x.csv").write_text(TABLE)
+    with pytest.raises(InputError, match=message):
+        read(tmp_path / "x.csv", **options)
+
+
+def test_columns_are_those_of_a_table(tmp_path):
+    np.save(tmp_path / "x.npy", np.ones((4, 2)))
+    for option in ("columns", "drop"):
+        with pytest.raises(InputError, match=f"{option} names columns of a table, but .* is .npy"):
+            read(tmp_path / "x.npy", **{option: "a"})
+
+
+def test_names_may_have_commas(tmp_path):
+    (tmp_path / "x.csv").write_text('"a, left",b\n1,2\n3,4\n')
+    assert read(tmp_path / "x.csv", columns="a, left").x.tolist() == [[1], [3]]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ",a,b\n0,5,6\n1,7,8\n2,9,10\n",  # DataFrame.to_csv
+        "Unnamed: 0,a,b\n0,5,6\n1,7,8\n2,9,10\n",  # and read and written again
+        "0,5,6\n1,7,8\n2,9,10\n",  # without a header
+        ",a,b\n2020-01-01,5,6\n2020-01-02,7,8\n2020-01-03,9,10\n",
+    ],
+)
+def test_an_index_is_no_observation(tmp_path, text):
+    (tmp_path / "x.csv").write_text(text)
+    found = read(tmp_path / "x.csv")
+    assert found.x.tolist() == [[5, 6], [7, 8], [9, 10]]
+    assert found.groups is None
+    [note] = found.notes
+    assert "is the index, not one of the observations" in note
+
+
+@pytest.mark.parametrize(
+    "text", ["a,b\n0,5\n1,7\n2,9\n", "0,5\n1,7\n3,9\n", "0\n1\n2\n", "0.0,1\n1.0,2\n"]
+)
+def test_other_columns_are_observations(tmp_path, text):
+    (tmp_path / "x.csv").write_text(text)
+    found = read(tmp_path / "x.csv")
+    assert found.x.shape[1] == text.splitlines()[0].count(",") + 1
+    assert found.notes == []
+
+
+def test_gaps_of_an_index_end_a_sequence(tmp_path):
+    hours = [0, 1, 2, 9, 10, 11]
+    lines = [f"2020-01-01 {hour:02}:00,{hour},{hour**2}" for hour in hours]
+    (tmp_path / "x.csv").write_text("\n".join(["when,a,b", *lines]) + "\n")
+    found = read(tmp_path / "x.csv", index="when")
+    assert found.columns == ["a", "b"]
+    assert found.groups.tolist() == [0, 0, 0, 1, 1, 1]
+    [note] = found.notes
+    assert "a gap in time, the first between row 2 (from 0), 2020-01-01 02:00, and row 3" in note
+    (tmp_path / "x.csv").write_text("\n".join(["when,a,b", *lines[::-1]]) + "\n")
+    with pytest.raises(InputError, match=r"DATA must be in order of time, but row 1 \(from 0\)"):
+        read(tmp_path / "x.csv", index="when")
+
+
+def test_empty_cells_become_nan_where_rows_may_be_left_out(tmp_path):
+    (tmp_path / "x.csv").write_text("a,b\n1,2\n,4\n5,NA\n")
+    found = read(tmp_path / "x.csv", missing="drop").x
+    assert np.array_equal(found, [[1, 2], [np.nan, 4], [5, np.nan]], equal_nan=True)

@@ -54,12 +54,59 @@ def test_trials_are_sequences(walk, window):
     assert ica.transform(trials[0]).shape == (30, 2)
 
 
-def test_square_arrays_are_images(walk):
-    images = np.random.default_rng(0).random((40, 6, 6))
+@pytest.mark.parametrize("kind", [np.float32, np.int64, np.uint16])
+def test_square_trials_are_trials(kind):
+    trials = np.random.default_rng(0).integers(0, 50, (40, 6, 6)).astype(kind)
+    ica = ContrastiveICA(2, **TINY).fit(trials)
+    assert ica.transform(trials).shape == (40, 6, 2)
+    assert ica.n_features_in_ == 6
+
+
+@pytest.mark.parametrize(
+    "images",
+    [
+        np.random.default_rng(0).integers(0, 256, (40, 6, 6)).astype(np.uint8),
+        np.random.default_rng(0).random((40, 7, 6)) > 0.5,
+        torch.randint(0, 256, (40, 7, 6), generator=torch.Generator(), dtype=torch.uint8),
+        np.random.default_rng(0).random((40, 6, 6, 1)),
+    ],
+)
+def test_bytes_booleans_and_four_dimensions_are_images(images):
     ica = ContrastiveICA(2, **TINY).fit(images)
     assert ica.transform(images).shape == (40, 2)
-    assert joined(ica, images, None, reset=True)[2] is None
-    assert joined(ica, walk, None, reset=True)[2] is None
+    assert ica.fit(images, images).transform(images).shape == (40, 2)
+
+
+def test_a_network_of_its_own_takes_observations_of_any_shape():
+    data = np.random.default_rng(0).random((40, 6, 6), np.float32)
+    network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(36, 2))
+    assert ContrastiveICA(2, network=network, **TINY).fit_transform(data).shape == (40, 2)
+
+
+def test_mapped_trials_stay_on_disk(walk, tmp_path):
+    np.save(tmp_path / "trials.npy", walk.reshape(8, 30, 4))
+    trials = np.load(tmp_path / "trials.npy", mmap_mode="r")
+    ica = ContrastiveICA(2, **TINY).fit(trials)
+    rows = joined(ica, trials, None, reset=True)[0]
+    assert isinstance(rows, np.memmap)
+    assert np.shares_memory(rows, trials)
+    assert np.array_equal(ica.transform(trials), ica.transform(walk.reshape(8, 30, 4)))
+
+
+def test_pairs_of_trials_and_of_lists_are_pairs_of_their_rows(walk):
+    later = walk + 0.1
+    ica = ContrastiveICA(2, **TINY)
+    expected = ica.fit(walk, later).transform(walk)
+    codes = ica.fit(walk.reshape(8, 30, 4), later.reshape(8, 30, 4)).transform(walk)
+    assert np.array_equal(codes, expected)
+    codes = ica.fit([walk[:100], walk[100:]], [later[:100], later[100:]]).transform(walk)
+    assert np.array_equal(codes, expected)
+
+
+def test_frames_of_a_list_have_the_same_columns(walk):
+    frames = [pd.DataFrame(walk, columns=list(names)) for names in ("abcd", "bacd")]
+    with pytest.raises(InputError, match=r"same columns, got a, b, c, d and b, a, c, d"):
+        ContrastiveICA(2, **TINY).fit(frames)
 
 
 def test_windows_do_not_reach_into_another_session(walk):
@@ -81,7 +128,11 @@ def test_windows_do_not_reach_into_another_session(walk):
             r"sequences of \[3, 4\] columns, which nothing aligns",
         ),
         ([np.ones((9, 3)), np.ones((9, 3))], {"groups": [0] * 18}, "groups must not be given"),
-        (np.ones((4, 9, 3)), {"groups": [0] * 36}, "X holds sequences by itself"),
+        (
+            np.ones((4, 9, 3)),
+            {"groups": [0] * 36},
+            "X holds sequences by itself: .* images of float64, write N×H×W×1",
+        ),
         ([np.ones((1, 3)), np.ones((1, 3))], {}, "at least 2 pairs"),
         ([np.ones((9, 3)), np.ones(9)], {}, "X"),
         ([], {}, "X"),
@@ -109,6 +160,8 @@ def test_an_error_says_where_numbers_are_missing(walk, value, tmp_path):
     bad = walk.copy()
     bad[[57, 58, 200], 3] = value
     said = r"X must be finite, but 3 rows hold NaN or infinity, such as row 57, column 3 \(from 0\)"
+    with pytest.raises(InputError, match=rf"{said}, 'heat'"):
+        ContrastiveICA(2, **TINY).fit(pd.DataFrame(bad, columns=["a", "b", "c", "heat"]))
     ica = ContrastiveICA(2, **TINY)
     for data in (bad, torch.from_numpy(bad), pd.DataFrame(bad), [bad[:100], bad[100:]]):
         with pytest.raises(InputError, match=said):
@@ -122,7 +175,7 @@ def test_an_error_says_where_numbers_are_missing(walk, value, tmp_path):
         InputError, match=r"X must be finite, but .* such as row (57|58|200), column 3"
     ):
         ica.fit(np.load(tmp_path / "bad.npy", mmap_mode="r"))
-    images = np.ones((20, 6, 6))
+    images = np.ones((20, 6, 6, 1))
     images[7, 1, 2] = value
     with pytest.raises(InputError, match=r"X must be finite, but 1 rows .* such as row 7 "):
         ica.fit(images)
@@ -212,3 +265,71 @@ def test_what_pairs_that_draw_themselves_exclude():
             ica.fit(draw, **more)
     with pytest.raises(InputError, match="window needs rows in order of time"):
         ContrastiveICA(2, window=3, **TINY).fit(draw)
+
+
+# --- rows that are left out -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def holes(walk):
+    """A walk in two groups, with NaN in some rows; which ones are whole; and the pieces in between."""
+    data, groups = walk.copy(), np.repeat([0, 1], 120)
+    data[[0, 30, 31, 119, 200], [0, 1, 2, 3, 0]] = np.nan
+    pieces = [(1, 30), (32, 119), (120, 200), (201, 240)]
+    return data, groups, pieces
+
+
+@pytest.mark.parametrize("window", [1, 4])
+def test_rows_with_nan_are_left_out_and_never_spanned(walk, holes, window, tmp_path):
+    data, groups, pieces = holes
+    sessions = [data[first:end] for first, end in pieces]
+    ica = ContrastiveICA(2, window=window, missing="drop", **TINY)
+    expected = np.concatenate(ica.fit(sessions, lag=2).transform(sessions))
+    score = ica.score(sessions)
+    np.save(tmp_path / "x.npy", data)
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    whole = ~np.isnan(data).any(axis=1)
+    for x in (data, mapped, pd.DataFrame(data), torch.from_numpy(data)):
+        codes = ica.fit(x, lag=2, groups=groups).transform(x, groups=groups)
+        assert np.isnan(codes[~whole]).all()
+        assert np.allclose(codes[whole], expected, atol=1e-9)
+        assert ica.score(x, groups=groups) == pytest.approx(score, abs=1e-9)
+    with pytest.raises(InputError, match=r'missing="drop" leaves such rows out'):
+        ContrastiveICA(2, **TINY).fit(data)
+
+
+def test_pairs_with_nan_on_either_side_are_left_out(walk):
+    x, x_pos = walk[:-1].copy(), walk[1:].copy()
+    x[3, 1], x_pos[7, 0] = np.nan, np.nan
+    whole = np.isin(np.arange(len(x)), [3, 7], invert=True)
+    ica = ContrastiveICA(2, missing="drop", **TINY)
+    expected = ica.fit(x[whole], x_pos[whole]).transform(walk)
+    assert np.array_equal(ica.fit(x, x_pos).transform(walk), expected)
+
+
+def test_labels_and_factors_of_rows_that_are_left_out_do_not_count(walk, holes):
+    data, groups, _ = holes
+    labels = (walk[:, 0] > 0).astype(int)
+    ica = ContrastiveICA(2, missing="drop", **TINY).fit(data, groups=groups, labels=labels)
+    whole = ~np.isnan(data).any(axis=1)
+    assert np.isfinite(ica.transform(data)[whole]).all()
+    assert np.isfinite(ica.score(data, groups=groups, labels=labels))
+    found = ica.diagnose(data, groups=groups, Z=walk[:, :2])
+    assert found.truth is not None
+
+
+def test_counts_with_nan_are_counts(walk):
+    counts = np.random.default_rng(0).poisson(4, (200, 3)).astype(float)
+    counts[5, 1] = np.nan
+    assert ContrastiveICA(2, missing="drop", **TINY).fit(counts).counts_
+
+
+def test_infinity_is_not_missing(walk):
+    data = walk.copy()
+    data[3, 2], data[5, 1] = np.inf, np.nan
+    with pytest.raises(InputError, match=r"such as row 3, column 2 \(from 0\)$"):
+        ContrastiveICA(2, missing="drop", **TINY).fit(data)
+    with pytest.raises(InputError, match="at least 2 pairs"):
+        ContrastiveICA(2, missing="drop", **TINY).fit(np.full((50, 2), np.nan))
+    with pytest.raises(InputError, match="missing must be one of raise, drop"):
+        ContrastiveICA(2, missing="fill", **TINY).fit(walk)

@@ -47,7 +47,7 @@ def test_fits_of_every_kind_come_back(tmp_path, kind):
     rng = np.random.default_rng(0)
     x = {
         "sampler": draw,
-        "images": rng.random((30, 64, 64), np.float32),
+        "images": rng.random((30, 64, 64, 1), np.float32),
         "wide rows": rng.normal(size=(60, 450)).cumsum(0),
         "one code": rng.normal(size=(60, 3)).cumsum(0),
     }[kind]

@@ -251,18 +251,9 @@ def test_what_is_not_finite_gives_nan(bad: float, where: int) -> None:
     ("change", "name"),
     [
         ({"queries": normal(8, 2).double()}, "queries"),
-        ({"queries": normal(8)}, "queries"),
-        ({"keys": normal(8, 3)}, "keys"),
-        ({"keys": normal(0, 2)}, "keys"),
-        ({"positives": normal(7)}, "positives"),
-        ({"biases": normal(7)}, "biases"),
         ({"biases": normal(8).double()}, "biases"),
         ({"scale": torch.tensor(0.0)}, "scale"),
         ({"scale": torch.tensor(torch.nan)}, "scale"),
-        ({"p": -1.0}, "p"),
-        ({"count": 0}, "count"),
-        ({"count": 9}, "count"),
-        ({"first": 0.5}, "first"),
     ],
 )
 def test_bad_input_is_named(change: dict[str, Any], name: str) -> None:

@@ -117,8 +117,8 @@ def test_thresholds_lie_in_the_middle_between_codes(rng):
     """Between the codes 0 and 1 of the fitted rows, held-out ones follow the nearer of the two."""
     codes = np.r_[np.tile([0.0, 1.0], 20), 0.01, 0.49, 0.51, 0.99][:, None]
     for predicted in (
-        boosted_values(codes, np.r_[np.tile([3.0, 7.0], 20), np.zeros(4)], 40, rng).predictions,
-        boosted_classes(codes, np.r_[np.tile([3, 7], 20), np.zeros(4, int)], 40, rng).predictions,
+        boosted_values(codes, np.r_[np.tile([3.0, 7.0], 20), np.zeros(4)], 40, rng)[1],
+        boosted_classes(codes, np.r_[np.tile([3, 7], 20), np.zeros(4, int)], 40, rng)[1],
     ):
         # 100 rounds at a rate of 0.1 leave 0.9^100 of a deviation from the mean
         assert predicted[40:] == pytest.approx([3, 3, 7, 7], abs=1e-3)
@@ -170,12 +170,3 @@ def test_bad_input_is_named(rng):
         dci(np.zeros((30, 1)), rng.normal(size=30))
     with pytest.raises(InputError, match="same number of rows"):
         dci(np.arange(30) % 2, rng.normal(size=29))
-
-
-def test_progress_goes_to_stderr_where_it_is_wanted(capsys):
-    z = np.random.default_rng(0).integers(0, 3, size=(60, 2))
-    for progress in (False, True):
-        dci(z, z, progress=progress)
-        shown = capsys.readouterr()
-        assert ("DCI" in shown.err) == progress
-        assert shown.out == ""

@@ -170,18 +170,6 @@ def test_the_same_seed_gives_the_same_score(z, rng):
         assert len({score(seed) for seed in range(6)}) > 1
 
 
-def test_progress_goes_to_stderr(z, capsys):
-    sampler = sampler_from(z, z)
-    factor_vae(sampler, z, 3, train=20, test=20)
-    assert capsys.readouterr().err == ""
-    factor_vae(sampler, z, 3, train=20, test=20, progress=True)
-    beta_vae(sampler, 3, train=20, test=20, progress=True)
-    shown = capsys.readouterr()
-    assert "FactorVAE" in shown.err
-    assert "BetaVAE" in shown.err
-    assert shown.out == ""
-
-
 def test_bad_input_is_named(z, rng):
     with pytest.raises(InputError, match="column 0 is continuous"):
         sampler_from(rng.normal(size=(100, 2)), rng.normal(size=(100, 2)))

@@ -96,16 +96,6 @@ def test_the_same_seed_gives_the_same_score(rng):
     assert len({sap(z, h, random_state=seed) for seed in range(5)}) > 1
 
 
-def test_progress_goes_to_stderr(rng, capsys):
-    z = rng.integers(0, 2, size=(50, 2))
-    sap(z, z)
-    assert capsys.readouterr().err == ""
-    sap(z, z, progress=True)
-    shown = capsys.readouterr()
-    assert "SAP" in shown.err
-    assert shown.out == ""
-
-
 def test_bad_input_is_named(rng):
     z = np.zeros((30, 1), dtype=int)
     z[np.random.default_rng(0).permutation(30)[-1]] = 1  # the only 1 is not fitted on

@@ -219,12 +219,12 @@ def test_the_longest_runs_come_first(tmp_path):
     assert begun == [9, 4, 2]
 
 
-def test_progress_is_told_now_and_then(tmp_path, monkeypatch):
+def test_progress_is_reported_at_intervals(tmp_path, monkeypatch):
     times = iter([100.0, 100.9, 101.1])
     monkeypatch.setattr(pool.time, "monotonic", lambda: next(times))
     session = tmp_path / ".session-x"
     session.touch()
-    tick = pool._teller(tmp_path, session)
+    tick = pool._reporter(tmp_path, session)
     for step, told in ((1, 1), (2, 1), (3, 3)):
         tick(step, 10, "drawing")
         found = {"session": ".session-x", "step": told, "steps": 10, "doing": "drawing"}
@@ -237,7 +237,7 @@ def test_runs_that_saw_two_workers_die_are_tried_one_by_one(tmp_path):
     def die(tasks):
         for _, (_, folder, session, _), _ in tasks:
             folder.mkdir(exist_ok=True)
-            pool._teller(folder, session)(1, 5)
+            pool._reporter(folder, session)(1, 5)
         raise RuntimeError("a worker\nwas killed")
 
     def places(width):

@@ -23,7 +23,7 @@ from identica import (
 )
 from identica.losses import align_uniform, infonce
 from identica.process import Pairs
-from identica.recipes import PAPER_IMAGES
+from identica.recipes.studies import PAPER_IMAGES
 from identica.resnet import ResNet18
 from identica.studies import kitti
 from identica.studies.experiment import Experiment, Stage

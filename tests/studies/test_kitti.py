@@ -10,12 +10,13 @@ import torch
 from scipy.stats import spearmanr
 
 from helpers.masks import TINY, boxes, study
-from identica import Box, InputError, Training, recipes, train
+from identica import Box, InputError, Training, train
 from identica.baselines import BetaVAE, SlowVAE
 from identica.cli import main
 from identica.datasets import kitti_masks
 from identica.losses import AlignUniform, InfoNCE
 from identica.recipes import Recipe
+from identica.recipes import studies as presets
 from identica.runs import folder as runs
 from identica.studies import find, kitti, report, reproduce, table
 from identica.studies.images import codes_of, walks
@@ -79,7 +80,7 @@ def test_every_row_builds_its_own_objective():
     for lag in (1, 5):  # whatever is compared is trained alike
         alike = [r for r in chosen.rows if r.kind == "contrastive" and r.max_lag == lag]
         assert len({made(row, "fast").recipe for row in alike}) == 1
-        assert {made(row, "paper").recipe for row in alike} == {recipes.PAPER_IMAGES}
+        assert {made(row, "paper").recipe for row in alike} == {presets.PAPER_IMAGES}
     with pytest.raises(InputError, match="preset must be one of fast, paper"):
         made(chosen.rows[4], "slow")
 

@@ -1,6 +1,7 @@
 import pytest
 
-from identica import InputError, recipes
+from identica import InputError
+from identica.recipes import studies as presets
 from identica.runs.folder import plain
 from identica.studies import STUDIES, find, load
 from identica.studies.published import Published
@@ -112,7 +113,7 @@ def test_every_experiment_is_read_back_from_its_configuration(name, preset, tmp_
 def test_a_preset_is_a_name_or_a_recipe():
     study = find("icml-table1")
     job = study.experiment(study.rows[1], "contrastive", 0, "paper")
-    assert job.name == study.experiment(study.rows[1], "contrastive", 0, recipes.PAPER).name
+    assert job.name == study.experiment(study.rows[1], "contrastive", 0, presets.PAPER).name
     assert job.pairs == 300_000 * 6144
     with pytest.raises(InputError, match="preset must be one of fast, paper"):
         study.experiment(study.rows[1], "contrastive", 0, "quick")

@@ -15,9 +15,9 @@ from identica.datasets.threedident.storage import ImageSet, build
 from identica.errors import InputError
 from identica.metrics import linear_r2
 from identica.process import Labelled, Pairs
-from identica.recipes import PAPER_THREEDIDENT as PAPER
-from identica.recipes import THREEDIDENT as FAST
-from identica.recipes import THREEDIDENT_SUPERVISED
+from identica.recipes.studies import PAPER_THREEDIDENT as PAPER
+from identica.recipes.studies import THREEDIDENT as FAST
+from identica.recipes.studies import THREEDIDENT_SUPERVISED
 from identica.runs.folder import execute, plain
 from identica.studies import find, reproduce
 from identica.studies import threedident_experiment as experiments
@@ -29,7 +29,14 @@ from identica.training import train
 
 STUDY = find("icml-table4")
 SMALL = Images(size=16, train=40, test=24, samples=4)
-SMALL_STUDY = ThreeDIdentTable(STUDY.name, STUDY.title, ROWS, images=SMALL)
+
+
+class SmallImages(ThreeDIdentTable):
+    def experiment(self, row, kind, seed, preset):
+        return replace(super().experiment(row, kind, seed, preset), images=SMALL)
+
+
+SMALL_STUDY = SmallImages(STUDY.name, STUDY.title, ROWS)
 
 
 def tiny(recipe, **training):
@@ -157,7 +164,7 @@ def test_a_finished_run_is_read_again(finished):
         folder = finished / "runs" / SMALL_STUDY.experiment(row, row.kind, 0, QUICK).name
         config, result = (read_json(folder / f"{name}.json") for name in ("config", "result"))
         experiment = STUDY.read_back(row, Finished(0, folder, config, result))
-        data = experiment.images.unseen(finished)
+        data = experiment.images.load(finished, "test")
         codes = experiments.codes_of(experiment.trained(folder)[1], data)
         assert codes.shape == (24, len(FACTORS))
         assert linear_r2(data.raw_latents, codes) == pytest.approx(result["scores"]["r2"], abs=1e-6)

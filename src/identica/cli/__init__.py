@@ -1,4 +1,4 @@
-"""The command line: identica demo | fit | reproduce | report | data"""
+"""The command line: identica demo | fit | reproduce | report | data | completion"""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 
 from identica import __version__
-from identica.cli.arguments import Parser
+from identica.cli.arguments import Parser, add_quiet
 from identica.cli.signals import Terminated, stoppable
 from identica.cli.streams import flushed, say
 from identica.errors import InputError
@@ -21,6 +22,7 @@ COMMANDS = {
     "reproduce": "run a study of the paper, and compare",
     "report": "rebuild the table and report of a study",
     "data": "build, check or show a data set",
+    "completion": "print a script that completes commands in a shell",
 }
 
 
@@ -34,6 +36,7 @@ def parser() -> Parser:
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, summary in COMMANDS.items():
         import_module(f"identica.cli.{name}").configure(commands.add_parser(name, help=summary))
+    add_quiet(top)
     return top
 
 
@@ -62,6 +65,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         say(error)
         return 1
     except BrokenPipeError:
+        with suppress(OSError), flushed(sys.stderr):  # it may be the same pipe
+            pass
         return 141
     except OSError as error:
         where = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "

@@ -4,16 +4,28 @@ from __future__ import annotations
 
 import argparse
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse that says what is wrong in one line."""
+    """argparse that says what is wrong in one line, and lists commands in one line each."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.formatter_class = _Wide
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+class _Wide(argparse.HelpFormatter):
+    """Help begins in the same column everywhere, with room for a name of 18 letters before it."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog)
+        self._action_max_length = self._max_help_position
 
 
 def whole(text: str) -> int:
@@ -23,6 +35,44 @@ def whole(text: str) -> int:
             f"must be a whole number of at least 0, got {text[:100]!r}"
         )
     return int(text)
+
+
+def add_seed(parser: argparse.ArgumentParser) -> None:
+    """Add --seed N."""
+    told = "seed of the random numbers; the same seed gives the same result (default: %(default)s)"
+    parser.add_argument("--seed", type=whole, default=0, metavar="N", help=told)
+
+
+def suggest(action: argparse.Action, words: Sequence[str]) -> None:
+    """Let a shell suggest words as values of an argument, which may have others."""
+    vars(action)["words"] = tuple(words)
+
+
+def suggested(action: argparse.Action) -> tuple[str, ...]:
+    """What `suggest` was told of an argument."""
+    found: tuple[str, ...] = vars(action).get("words", tuple(action.choices or ()))
+    return found
+
+
+def subcommands(
+    parser: argparse.ArgumentParser,
+) -> Iterator[tuple[str, str, argparse.ArgumentParser]]:
+    """Name, summary and parser of each subcommand, of which a parser has some or none."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            summaries = {choice.dest: choice.help or "" for choice in action._choices_actions}
+            for name, made in action.choices.items():
+                yield name, summaries[name], made
+
+
+def add_quiet(parser: argparse.ArgumentParser) -> None:
+    """Add --quiet to every command that does something."""
+    below = [made for _, _, made in subcommands(parser)]
+    for made in below:
+        add_quiet(made)
+    if not below:
+        told = "show no progress, only results and errors"
+        parser.add_argument("-q", "--quiet", action="store_true", help=told)
 
 
 def add_actions(

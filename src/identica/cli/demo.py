@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from identica.cli.arguments import whole
+from identica.cli.arguments import add_seed
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -18,13 +18,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="folder for the run and its report.html (default: %(default)s)",
     )
-    parser.add_argument(
-        "--seed",
-        type=whole,
-        default=0,
-        metavar="N",
-        help="seed of every random draw (default: %(default)s)",
-    )
+    add_seed(parser)
     parser.set_defaults(run=_demo)
 
 
@@ -35,5 +29,5 @@ def _demo(args: argparse.Namespace) -> int:
 
     # a network this small gains little from a second thread, and loses much where others want the core
     torch.set_num_threads(1)
-    demo(args.out, seed=args.seed)
+    demo(args.out, seed=args.seed, progress=not args.quiet)
     return 0

@@ -10,14 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from identica._validate import count
+from identica.cli.arguments import add_seed, suggest, whole
+from identica.cli.codes import CODES, PICTURE, TABLE, draw_codes, write_codes
+from identica.cli.streams import say
 from identica.errors import InputError
 
 if TYPE_CHECKING:
     from identica.estimator import ContrastiveICA
     from identica.estimator.files import Observations
 
-CODES, TABLE, ESTIMATOR = "codes.npy", "codes.csv", "estimator.safetensors"
-PAGE, DIAGNOSIS = "diagnosis.html", "diagnosis.json"
+ESTIMATOR, PAGE, DIAGNOSIS = "estimator.safetensors", "diagnosis.html", "diagnosis.json"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -28,7 +30,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "say how far the codes can be trusted. A killed fit resumes when called again."
     )
     add = parser.add_argument
-    add("data", type=Path, metavar="DATA", help="observations: .npy, .npz, .csv or .parquet")
+    add(
+        "data",
+        type=Path,
+        metavar="DATA",
+        help="observations: .npy, .npz, .csv, .parquet, .h5 or .zarr",
+    )
     add(
         "--out",
         type=Path,
@@ -37,16 +44,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="folder for codes, model, history and diagnosis (default: %(default)s)",
     )
     add("--components", metavar="N", help="number of codes (default: auto, to choose)")
-    add(
+    space = add(
         "--space",
         default="box",
         help="box, sphere, unbounded, or auto to choose (default: %(default)s)",
     )
-    add(
+    suggest(space, ("box", "sphere", "unbounded", "auto"))
+    conditional = add(
         "--conditional",
         help="normal, laplace, gennorm3, vmf, or auto to choose (default: vmf on a sphere, "
         "else normal)",
     )
+    suggest(conditional, ("normal", "laplace", "gennorm3", "vmf", "auto"))
     add(
         "--lag",
         metavar="N",
@@ -61,14 +70,29 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add(
         "--groups",
         metavar="NAME",
-        help="column of the table, array of the npz or file that tells sequences apart",
+        help="column of the table, array or other file that tells sequences apart",
     )
+    add(
+        "--index",
+        metavar="NAME",
+        help="column of the table with the time of each row; pairs never span a gap (default: the one "
+        "that was written as an index)",
+    )
+    add("--columns", metavar="A,B", help="columns of the table to use (default: all others)")
+    add("--drop", metavar="A,B", help="columns of the table not to use")
+    missing = add(
+        "--missing",
+        default="raise",
+        help="drop leaves rows with empty cells or NaN out, and no pair spans one (default: %(default)s "
+        "an error)",
+    )
+    suggest(missing, ("raise", "drop"))
     add(
         "--positives",
         metavar="NAME",
-        help="array of the npz or file with the positive of each observation",
+        help="array or other file with the positive of each observation",
     )
-    add("--array", metavar="NAME", help="observations in an npz of several arrays (default: x)")
+    add("--array", metavar="NAME", help="observations in a file of several arrays (default: x)")
     add("--precision", action="store_true", help="learn a precision for each factor")
     add(
         "--marginal",
@@ -80,9 +104,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="most steps of training, which ends when held-out evidence no longer grows",
     )
+    chosen = "(default: held-out evidence decides)"
+    add("--batch", type=whole, metavar="N", help=f"pairs in a batch {chosen}")
+    add("--lr", type=float, metavar="X", help=f"learning rate {chosen}")
+    add("--device", default="cpu", help="where to train, such as cuda (default: %(default)s)")
+    add("--plot", action="store_true", help=f"draw the codes over time as well ({PICTURE})")
     add("--tensorboard", action="store_true", help="write the history for TensorBoard as well")
+    add(
+        "--restarts",
+        type=whole,
+        default=2,
+        metavar="N",
+        help="models that the diagnosis compares, with the first (default: %(default)s)",
+    )
     add("--no-diagnosis", action="store_true", help="do not fit once more to judge the codes")
-    add("--seed", type=int, default=0, metavar="N", help="seed of all randomness (default: 0)")
+    add_seed(parser)
     parser.set_defaults(run=run)
 
 
@@ -92,9 +128,10 @@ def run(args: argparse.Namespace) -> int:
     from identica.estimator import files as own_data
     from identica.runs import folder as runs
 
-    lag, seed = _lag(args.lag), _seed(args.seed)
-    found = own_data.read(args.data, array=args.array, positives=args.positives, groups=args.groups)
-    parameters = {
+    lag, seed, restarts = _lag(args.lag), _seed(args.seed), count("restarts", args.restarts, 2)
+    names = ("array", "positives", "groups", "columns", "drop", "index", "missing")
+    found = own_data.read(args.data, **{name: getattr(args, name) for name in names})
+    parameters: dict[str, Any] = {
         "n_components": _number("components", args.components),
         "window": _number("window", args.window),
         "space": args.space,
@@ -103,8 +140,8 @@ def run(args: argparse.Namespace) -> int:
         "steps": args.steps,
         "random_state": seed,
     }
-    if args.marginal is not None:
-        parameters["marginal"] = args.marginal
+    usual = {"batch": None, "lr": None, "missing": "raise", "marginal": None}
+    parameters |= _given(args, usual)
     # an input is known by its content where it is a file, else by its name in the data
     inputs = {name: getattr(args, name) for name in ("data", "positives", "groups")}
     inputs |= {name: own_data.fingerprint(path) for name, path in found.files.items()}
@@ -116,15 +153,24 @@ def run(args: argparse.Namespace) -> int:
         "lag": lag,
         "diagnosis": not args.no_diagnosis,
         "estimator": parameters,
+        **_given(args, {"columns": None, "drop": None, "index": None, "restarts": 2}),
     }
     before = os.path.exists(args.out)  # not Path.exists, which may raise
     runs.open_run(args.out, config)
     parts = args.out / runs.PARTS
-    ica = ContrastiveICA(**parameters, progress=True, folder=parts, tensorboard=args.tensorboard)
+    ica = ContrastiveICA(
+        **parameters,
+        device=args.device,
+        progress=not args.quiet,
+        folder=parts,
+        tensorboard=args.tensorboard,
+    )
 
     def work(folder: Path) -> dict[str, Any]:
-        return fit_into(folder, ica, found, lag, judged=not args.no_diagnosis)
+        return fit_into(folder, ica, found, lag, restarts=0 if args.no_diagnosis else restarts)
 
+    for note in found.notes:
+        say(note)
     try:
         restore(args.out, config, found)
         result = runs.execute(args.out, config, work)
@@ -139,6 +185,9 @@ def run(args: argparse.Namespace) -> int:
     print(
         f"codes: {args.out / CODES} ({' × '.join(map(str, result['shape']))}), {args.out / TABLE}"
     )
+    if args.plot:
+        draw_codes(args.out / PICTURE, _codes_in(args.out), found.groups)
+        print(f"picture: {args.out / PICTURE}")
     print(f"model: {args.out / ESTIMATOR}, for ContrastiveICA.load")
     print(f"history: {args.out / runs.METRICS}")
     if "selection" in result:
@@ -159,10 +208,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def fit_into(
-    folder: Path, ica: ContrastiveICA, data: Observations, lag: Any, *, judged: bool = True
+    folder: Path, ica: ContrastiveICA, data: Observations, lag: Any, *, restarts: int = 2
 ) -> dict[str, Any]:
-    """Fit an estimator to what a file held, and write codes, model and diagnosis; what result.json
-    says."""
+    """Fit an estimator to what a file held, and write codes, model and diagnosis (of so many restarts, or
+    none); what result.json says."""
     import warnings
 
     from identica._io import make_folder
@@ -180,18 +229,18 @@ def fit_into(
         start = events.parents[1].name
         events.replace(make_folder("out", folder / "tensorboard" / start) / events.name)
     codes = ica.transform(data.x, groups=data.groups)
-    _write_codes(folder, codes)
+    write_codes(folder, codes)
     bits, possible = ica.bits_, ica.starts_[0]["possible_bits"]
     result = {
         "scores": {"share": min(1.0, max(0.0, bits / possible))},
         "bits": bits,
         "possible_bits": possible,
         "worst": min(start["bits"] for start in ica.starts_),
-        "warning": str(said[0].message) if said else None,
+        "warning": next((str(w.message) for w in said if w.category is TrustWarning), None),
         "choices": {name: list(table.items()) for name, table in ica.choices_.items()},
         "window": ica.window_,
         "lag": ica.lag_,
-        "n_components": codes.shape[1],
+        "n_components": codes.shape[-1],
         "shape": list(codes.shape),
         "seconds": ica.history_[-1]["seconds"],
         "pairs": int(ica.history_[-1]["step"]) * ica.training_.batch,
@@ -200,8 +249,8 @@ def fit_into(
     }
     if hasattr(ica, "selection_"):
         result["selection"] = {"words": str(ica.selection_), "table": ica.selection_.table}
-    if judged:
-        result.update(diagnose_into(folder, ica, data.x, where))
+    if restarts:
+        result.update(diagnose_into(folder, ica, data.x, {**where, "restarts": restarts}))
     return result
 
 
@@ -226,7 +275,7 @@ def restore(folder: Path, config: dict[str, Any], data: Observations) -> None:
             if gone := missing(ESTIMATOR, runs.METRICS, *judged):
                 raise InputError(f"{', '.join(gone)} of a finished fit missing")
             if missing(CODES, TABLE):
-                _write_codes(
+                write_codes(
                     folder,
                     ContrastiveICA.load(folder / ESTIMATOR).transform(data.x, groups=data.groups),
                 )
@@ -235,16 +284,17 @@ def restore(folder: Path, config: dict[str, Any], data: Observations) -> None:
             runs.note(folder, f"{error}; {aside.name} set aside, and the fit is done again")
 
 
-def _write_codes(folder: Path, codes: Any) -> None:
-    import numpy as np
+def _codes_in(folder: Path) -> Any:
+    from identica.datasets.reading import map_npy
 
-    from identica._io import replacing
+    return map_npy(folder / CODES)
 
-    with replacing(folder / CODES) as temporary, temporary.open("wb") as file:
-        np.save(file, codes)
-    names = ",".join(f"code{k}" for k in range(codes.shape[1]))
-    with replacing(folder / TABLE) as temporary:
-        np.savetxt(temporary, codes, fmt="%.7g", delimiter=",", header=names, comments="")
+
+def _given(args: argparse.Namespace, usual: dict[str, Any]) -> dict[str, Any]:
+    """Options that are not as usual: a fit without them has the same folder as before there were any."""
+    return {
+        name: getattr(args, name) for name, value in usual.items() if getattr(args, name) != value
+    }
 
 
 def diagnose_into(

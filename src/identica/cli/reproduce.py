@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import os
+from contextlib import ExitStack
 from pathlib import Path
 
-from identica.cli.arguments import whole
+from identica.cli.arguments import suggest, whole
 from identica.cli.streams import say
-from identica.errors import LostProcessError
+from identica.errors import InputError, LostProcessError
+
+STUDIES = (
+    *("icml-table1", "icml-table2", "icml-table4"),
+    *(f"workshop-table{k}" for k in range(1, 6)),
+    *("theorem1", "recordings", "marginals"),
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -15,24 +23,29 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Run the experiments of a study that are not finished, and write its table and report."
     )
-    parser.add_argument(
+    study = parser.add_argument(
         "study",
+        nargs="?",
         metavar="STUDY",
-        help="icml-table1, icml-table2, icml-table4, workshop-table1 to workshop-table5 or theorem1",
+        help="icml-table1, icml-table2, icml-table4, workshop-table1 to workshop-table5, theorem1, "
+        "recordings or marginals; --list says what they are",
     )
+    suggest(study, STUDIES)
     parser.add_argument("--rows", metavar="1,3", help="rows such as 1,3 or 1-4 (default: all)")
     parser.add_argument("--seeds", metavar="0,1", help="seeds such as 0,1 (default: 0-4)")
-    parser.add_argument(
+    preset = parser.add_argument(
         "--preset",
         default="fast",
         help="fast, or paper for the published recipe (default: %(default)s)",
     )
+    suggest(preset, ("fast", "paper"))
     parser.add_argument(
         "--workers", type=whole, metavar="N", help="runs at a time (default: one per core)"
     )
-    parser.add_argument(
+    engine = parser.add_argument(
         "--engine", default="local", help="local, ray or dask (default: %(default)s)"
     )
+    suggest(engine, ("local", "ray", "dask"))
     parser.add_argument(
         "--address",
         metavar="HOST:PORT",
@@ -43,7 +56,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--out", type=Path, metavar="DIR", help="folder of the study (default: identica-STUDY)"
     )
     parser.add_argument(
-        "--list", action="store_true", help="list the runs and their state, without running any"
+        "--list",
+        action="store_true",
+        help="list the runs and their state, or all studies, without running any",
     )
     parser.set_defaults(run=_reproduce)
 
@@ -51,9 +66,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def _reproduce(args: argparse.Namespace) -> int:
     from identica import distributed
     from identica.studies import runner
-    from identica.studies.catalogue import find
+    from identica.studies.catalogue import STUDIES, find
     from identica.studies.study import numbers
 
+    if args.study is None:
+        if not args.list:
+            raise InputError("STUDY must be given; identica reproduce --list says which there are")
+        for study in STUDIES.values():
+            print(f"{study.name:16}{len(study.rows):3} rows  {study.title}")
+        return 0
     study = find(args.study)
     rows = None if args.rows is None else numbers("rows", args.rows)
     seeds = None if args.seeds is None else numbers("seeds", args.seeds)
@@ -63,7 +84,9 @@ def _reproduce(args: argparse.Namespace) -> int:
         print(runner.listing(planned))
         return 0
     try:
-        with distributed.processes() as (rank, _):
+        with ExitStack() as stack:
+            nowhere = stack.enter_context(open(os.devnull, "w")) if args.quiet else None
+            rank, _ = stack.enter_context(distributed.processes())
             outcome = runner.reproduce(
                 study,
                 rows=rows,
@@ -73,6 +96,7 @@ def _reproduce(args: argparse.Namespace) -> int:
                 engine=args.engine,
                 address=args.address,
                 out=out,
+                stream=nowhere,
             )
     except LostProcessError as error:
         say(error)

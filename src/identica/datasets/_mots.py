@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,14 +23,6 @@ SMALLEST = 30  # pixels; below that a track is cut
 VOLUME = 2**26  # ids of a video at height 64, 128 MB; the largest published one has 2**24
 
 Array = NDArray[Any]
-
-
-class Sequence(NamedTuple):
-    """Masks of one pedestrian over neighbouring frames of one window."""
-
-    window: int
-    track_id: int
-    masks: NDArray[np.bool_]
 
 
 def decode(rle: str, height: int, width: int) -> NDArray[np.bool_]:
@@ -159,8 +151,9 @@ def _nearest(height: int, width: int) -> tuple[Array, Array]:
     return rows[:, None], columns
 
 
-def sequences(ids: Array) -> Iterator[Sequence]:
-    """The pedestrian sequences of a video, window by window and track by track.
+def sequences(ids: Array) -> Iterator[tuple[int, int, NDArray[np.bool_]]]:
+    """The pedestrian sequences of a video, window by window and track by track: the number of the window,
+    the id of the track, and its masks.
 
     Six windows 64 wide slide over the video. In each, the sorted ids without the first
     (background) and the last (to be ignored), and without cars, are tracks. A track is cut
@@ -186,4 +179,4 @@ def sequences(ids: Array) -> Iterator[Sequence]:
             edges = np.flatnonzero(np.diff(area >= SMALLEST, prepend=False, append=False))
             for start, stop in edges.reshape(-1, 2):
                 if stop - start > (1 if stop == end else 2):
-                    yield Sequence(window, int(track), masks[start:stop])
+                    yield window, int(track), masks[start:stop]

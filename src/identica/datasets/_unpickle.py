@@ -74,13 +74,8 @@ def _encode(text: str, encoding: str) -> bytes:
     return text.encode("latin1")
 
 
-def _ndarray() -> None:
-    """`numpy.ndarray`, which pickles pass along but need not call."""
-    raise ValueError("numpy.ndarray called")
-
-
-_KNOWN: dict[tuple[str, str], Callable[..., Any]] = {
-    ("numpy", "ndarray"): _ndarray,
+_KNOWN: dict[tuple[str, str], Callable[..., Any] | None] = {
+    ("numpy", "ndarray"): None,  # pickles pass it along, but need not call it
     ("numpy", "dtype"): _Dtype,
     ("_codecs", "encode"): _encode,
     **{

@@ -8,25 +8,25 @@ from __future__ import annotations
 import hashlib
 import zipfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from identica._io import writing
+from identica._progress import progress_bar
 from identica._validate import count
-from identica.datasets import pairs
-from identica.datasets._arguments import MOST, whole_numbers
+from identica.datasets._arguments import MOST, check_array, whole_numbers
 from identica.datasets.pictures import tile
-from identica.datasets.reading import map_npy, read_header, reading
+from identica.datasets.reading import map_npy, read_header, read_npz, reading
 from identica.datasets.root import data_root, find
 from identica.errors import InputError
 
 FACTORS = ("shape", "scale", "orientation", "posX", "posY")
 SIZES = (3, 6, 40, 32, 32)
 TOTAL = 737_280
+COLUMNS = 12  # of a picture
 ORIGINAL = "dsprites_ndarray_co1sh3sc6or40x32y32_64x64.npz"
 
 Array = NDArray[Any]
@@ -34,6 +34,7 @@ Classes = NDArray[np.int64]
 Random = np.random.Generator | int
 
 _CHUNK = 4096  # images held unpacked at a time: 16 MB
+LARGEST = 2**26  # bytes of the classes in an archive; the original has 35 MB
 
 
 def render(latents_classes: ArrayLike) -> NDArray[np.uint8]:
@@ -56,7 +57,7 @@ def render(latents_classes: ArrayLike) -> NDArray[np.uint8]:
     """
     from identica.datasets._polygons import fill  # brings the compiler along
 
-    classes = _as_classes(latents_classes)
+    classes = whole_numbers("latents_classes", latents_classes, SIZES)
     return fill(
         _outlines(),
         shape=classes[:, 0],
@@ -82,7 +83,8 @@ def index_of(latents_classes: ArrayLike) -> NDArray[np.int64]:
     >>> index_of([[0, 0, 0, 0, 1], [2, 5, 39, 31, 31]])
     array([     1, 737279])
     """
-    return np.ravel_multi_index(tuple(_as_classes(latents_classes).T), SIZES)
+    classes = whole_numbers("latents_classes", latents_classes, SIZES)
+    return np.ravel_multi_index(tuple(classes.T), SIZES)
 
 
 def classes_of(index: ArrayLike) -> Classes:
@@ -91,34 +93,15 @@ def classes_of(index: ArrayLike) -> Classes:
     >>> classes_of([1])
     array([[0, 0, 0, 0, 1]])
     """
-    places = whole_numbers("index", np.atleast_1d(np.asarray(index)), "N")
-    if len(places) and (places.min() < 0 or places.max() >= TOTAL):
-        raise InputError(f"index must be whole numbers in 0…{TOTAL - 1}")
+    places = whole_numbers("index", np.atleast_1d(np.asarray(index)), TOTAL)
     return np.stack(np.unravel_index(places, SIZES), axis=1).astype(np.int64)
 
 
 def unpack(packed: ArrayLike) -> NDArray[np.uint8]:
     """Images of 0 and 1, N×64×64, from N×512 packed bits."""
     bits = np.asarray(packed)
-    if bits.dtype != np.uint8 or bits.ndim != 2 or bits.shape[1] != 512:
-        raise InputError(f"packed must be uint8 of shape N×512, got {bits.dtype} {bits.shape}")
+    check_array("packed", bits, "uint8", (None, 512))
     return np.unpackbits(bits, axis=1).reshape(-1, 64, 64)
-
-
-def grid(path: str | Path | None = None) -> NDArray[np.uint8]:
-    """All 737,280 re-rendered images, bit-packed (N×512), memory-mapped, in the order of dSprites.
-
-    Created at the first call (377 MB on disk). `unpack(grid()[index_of(classes)])` are images.
-
-    Args:
-        path: The file; by default `dsprites/dsprites_rerendered.npy` under the data root.
-    """
-    path = Path(path or data_root() / "dsprites" / "dsprites_rerendered.npy")
-    if not _is_current(path):
-        starts = range(0, TOTAL, _CHUNK)
-        places = (np.arange(start, min(start + _CHUNK, TOTAL)) for start in starts)
-        _write(path, (render(classes_of(index)) for index in places))
-    return _open(path)
 
 
 def load(path: str | Path | None = None) -> NDArray[np.uint8]:
@@ -139,10 +122,15 @@ def load(path: str | Path | None = None) -> NDArray[np.uint8]:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
         packed = data_root() / "dsprites" / f"dsprites_original_{digest[:16]}.npy"
         if not packed.is_file():
+            _check_order(path)
             with zipfile.ZipFile(file) as archive:
-                _check_order(archive)
                 _write(packed, _stream(archive))
-    return _open(packed)
+    try:
+        found = map_npy(packed)
+        check_array("packed", found, "uint8", (TOTAL, 512))
+    except InputError:
+        raise InputError(f"{packed} is damaged: delete it, and it will be made again") from None
+    return found
 
 
 def is_at_hand() -> bool:
@@ -152,112 +140,88 @@ def is_at_hand() -> bool:
 
 def sample(n: int, rng: Random) -> Classes:
     """Classes (n×5) of images drawn uniformly."""
-    return np.random.default_rng(rng).integers(
-        0, SIZES, size=(count("n", n, at_most=MOST), len(SIZES))
-    )
-
-
-def sample_fixed(factor: int, n: int, rng: Random) -> Classes:
-    """Classes (n×5) that share a random value of one factor and are uniform otherwise.
-
-    Args:
-        factor: 0 shape, 1 scale, 2 orientation, 3 posX, 4 posY.
-
-    >>> len(set(sample_fixed(2, 100, rng=0)[:, 2].tolist()))
-    1
-    """
-    count("factor", factor, at_least=0, at_most=len(SIZES) - 1)
-    classes = sample(n, rng)
-    classes[:, factor] = classes[0, factor]
-    return classes
+    shape = count("n", n, at_most=MOST), len(SIZES)
+    return np.random.default_rng(rng).integers(0, SIZES, size=shape)
 
 
 def pairs_uni(n: int, rng: Random) -> tuple[Classes, Classes]:
-    """Classes of n pairs (n×5 each): a uniform anchor and its positive under `pairs.uni`."""
-    rng = np.random.default_rng(rng)
-    anchors = sample(n, rng)
-    return anchors, pairs.uni(anchors, SIZES, rng)
+    """Classes of n pairs (n×5 each): a uniform anchor and its positive under UNI.
 
-
-def pairs_lap(n: int, rng: Random, rate: float = 1.0) -> tuple[Classes, Classes]:
-    """Classes of n pairs (n×5 each): a uniform anchor and its positive under `pairs.lap`.
-
-    The shape stays.
+    Of the D = 5 factors, k ~ U{1, …, D−1} chosen at random are redrawn among their other values
+    (Locatello et al., "Weakly-Supervised Disentanglement Without Compromises", ICML 2020).
     """
     rng = np.random.default_rng(rng)
     anchors = sample(n, rng)
-    return anchors, pairs.lap(anchors, SIZES, rng, rate)
+    return anchors, _uni(anchors, rng)
+
+
+def pairs_lap(n: int, rng: Random) -> tuple[Classes, Classes]:
+    """Classes of n pairs (n×5 each): a uniform anchor and its positive under LAP.
+
+    The shape stays. Any other factor of K values at i moves to j with p ∝ exp(−|i − j| / ln K). If none
+    changed, a random one is drawn again, from the same distribution without its current value
+    (Klindt et al., "Towards Nonlinear Disentanglement in Natural Data with Temporal Sparse Coding",
+    ICLR 2021).
+    """
+    rng = np.random.default_rng(rng)
+    anchors = sample(n, rng)
+    return anchors, _lap(anchors, rng)
+
+
+def _uni(classes: Classes, rng: np.random.Generator) -> Classes:
+    n, d = classes.shape
+    # The k smallest of d random numbers are at k places chosen without replacement.
+    rank = rng.random((n, d)).argsort(axis=1).argsort(axis=1)
+    changes = rank < rng.integers(1, d, size=(n, 1))
+    step = rng.integers(1, SIZES, size=(n, d))
+    return np.where(changes, (classes + step) % SIZES, classes)
+
+
+def _lap(classes: Classes, rng: np.random.Generator) -> Classes:
+    moved, free = classes.copy(), range(1, len(SIZES))
+    for k in free:
+        moved[:, k] = _move(classes[:, k], SIZES[k], rng, stay=True)
+    same = np.flatnonzero((moved == classes).all(axis=1))
+    chosen = rng.choice(free, size=len(same))
+    for k in free:
+        rows = same[chosen == k]
+        moved[rows, k] = _move(classes[rows, k], SIZES[k], rng, stay=False)
+    return moved
+
+
+def _move(start: Classes, size: int, rng: np.random.Generator, stay: bool) -> Classes:
+    distance = np.abs(np.arange(size) - start[:, None])
+    weight = np.exp(-distance / np.log(size))
+    if not stay:
+        weight[distance == 0] = 0
+    below = np.cumsum(weight, axis=1)
+    threshold = rng.random((len(start), 1)) * below[:, -1:]
+    # Rounding may put the threshold on the very end.
+    return np.minimum((below <= threshold).sum(axis=1), size - 1)
 
 
 def compare(packed: NDArray[np.uint8], *, progress: bool = False) -> tuple[int, int]:
-    """How many of all images (N×512, bit-packed) differ from re-rendered ones, in how many pixels.
-
-    Args:
-        packed: As from `load`.
-        progress: Show a progress bar.
-    """
-    from tqdm import tqdm
-
-    _check_packed(packed)
+    """How many of all images (N×512, bit-packed) differ from re-rendered ones, in how many pixels."""
+    check_array("packed", packed, "uint8", (TOTAL, 512))
     images = pixels = 0
-    for start in tqdm(range(0, TOTAL, _CHUNK), unit="block", disable=not progress):
+    for start in progress_bar(range(0, TOTAL, _CHUNK), unit="block", disable=not progress):
         index = np.arange(start, min(start + _CHUNK, TOTAL))
         off = (unpack(packed[index]) != render(classes_of(index))).sum(axis=(1, 2))
         images, pixels = images + int((off > 0).sum()), pixels + int(off.sum())
     return images, pixels
 
 
-def picture(
-    rng: Random = 0, *, columns: int = 12, packed: NDArray[np.uint8] | None = None
-) -> NDArray[np.uint8]:
+def picture(packed: NDArray[np.uint8] | None = None) -> NDArray[np.uint8]:
     """A grey picture of images: along each row one factor runs through its values.
 
     They are re-rendered, or taken from `packed` ones as from `load`.
     """
-    if packed is not None:
-        _check_packed(packed)
-    rows = np.repeat(sample(1, rng)[:, None], count("columns", columns, at_most=1000), axis=1)
-    rows = np.repeat(rows, len(SIZES), axis=0)
+    rows = np.tile(sample(1, rng=0), (len(SIZES), COLUMNS, 1))
     for k, size in enumerate(SIZES):
-        rows[k, :, k] = np.linspace(0, size - 1, columns).round()
+        rows[k, :, k] = np.linspace(0, size - 1, COLUMNS).round()
     chosen = rows.reshape(-1, 5)
     images = render(chosen) if packed is None else unpack(packed[index_of(chosen)])
     return tile(images.reshape(*rows.shape[:2], 64, 64).astype(bool))
-
-
-def _as_classes(latents_classes: ArrayLike) -> Classes:
-    classes = whole_numbers("latents_classes", latents_classes, "N×5", columns=5)
-    outside = ((classes < 0) | (classes >= SIZES)).any(axis=0)
-    if outside.any():
-        k = int(outside.argmax())
-        raise InputError(f"latents_classes: {FACTORS[k]} must lie in 0…{SIZES[k] - 1}")
-    return classes
-
-
-def _check_packed(packed: Array) -> None:
-    if packed.shape != (TOTAL, 512) or packed.dtype != np.uint8:
-        raise InputError(
-            f"packed must be uint8 of shape {TOTAL}×512, got {packed.dtype} of shape {packed.shape}"
-        )
-
-
-def _open(path: Path) -> NDArray[np.uint8]:
-    try:
-        packed = map_npy(path)
-        _check_packed(packed)
-        return packed
-    except InputError:
-        raise InputError(f"{path} is damaged: delete it, and it will be made again") from None
-
-
-def _is_current(path: Path) -> bool:
-    """Whether the file is there, whole, and holds what `render` draws (every 997th image)."""
-    try:
-        packed = _open(path)
-    except InputError:
-        return False
-    index = np.arange(0, TOTAL, 997)
-    return np.array_equal(unpack(packed[index]), render(classes_of(index)))
 
 
 def _write(path: Path, chunks: Iterable[Array]) -> None:
@@ -269,45 +233,24 @@ def _write(path: Path, chunks: Iterable[Array]) -> None:
             file.write(np.packbits(images.reshape(len(images), 64 * 64), axis=1).tobytes())
 
 
-def _check_order(archive: zipfile.ZipFile) -> None:
-    expected = ValueError("latents_classes must be those of dSprites, in their order")
-    with _member(archive, "latents_classes") as (file, shape, dtype):
-        if shape != (TOTAL, 6) or dtype.kind not in "iu":
-            raise expected
-        classes = np.frombuffer(_read(file, TOTAL * 6 * dtype.itemsize), dtype).reshape(shape)
-    # The first column is the colour, which has a single value.
-    if (classes[:, 1:] != classes_of(np.arange(TOTAL))).any():
-        raise expected
+def _check_order(path: str | Path) -> None:
+    """Raise unless an archive has the classes of all images in order, after a column for the colour."""
+    classes = read_npz(path, ["latents_classes"], LARGEST)["latents_classes"]
+    if classes.shape != (TOTAL, 6) or (classes[:, 1:] != classes_of(np.arange(TOTAL))).any():
+        raise ValueError("latents_classes must be those of dSprites, in their order")
 
 
 def _stream(archive: zipfile.ZipFile) -> Iterator[Array]:
-    with _member(archive, "imgs") as (file, shape, dtype):
-        if shape != (TOTAL, 64, 64) or dtype != np.uint8:
+    """All images, chunk after chunk; reading past the last byte compares the checksum."""
+    with archive.open("imgs.npy") as file:
+        shape, fortran, dtype = read_header(file, archive.getinfo("imgs.npy").file_size)
+        if shape != (TOTAL, 64, 64) or fortran or dtype != np.uint8:
             raise ValueError(f"imgs must be uint8 of shape {TOTAL}×64×64, got {dtype} {shape}")
         for start in range(0, TOTAL, _CHUNK):
             n = min(_CHUNK, TOTAL - start)
-            images = np.frombuffer(_read(file, n * 4096), np.uint8).reshape(n, 64, 64)
+            images = np.frombuffer(file.read(n * 4096), np.uint8).reshape(n, 64, 64)
             if images.max() > 1:
                 raise ValueError("imgs must be 0 or 1")
             yield images
-
-
-@contextmanager
-def _member(
-    archive: zipfile.ZipFile, name: str
-) -> Iterator[tuple[IO[bytes], tuple[int, ...], np.dtype[Any]]]:
-    """The data of an array in an archive, its shape and type; it must be read to its end."""
-    with archive.open(f"{name}.npy") as file:
-        shape, fortran, dtype = read_header(file, archive.getinfo(f"{name}.npy").file_size)
-        if fortran:
-            raise ValueError(f"{name} must be in C order")
-        yield file, shape, dtype
-        if file.read(1):  # past the last byte the checksum is compared
-            raise ValueError(f"{name} has bytes after its end")
-
-
-def _read(file: IO[bytes], size: int) -> bytes:
-    content = file.read(size)
-    if len(content) < size:
-        raise EOFError("an array is cut short")
-    return content
+        if file.read(1):
+            raise ValueError("imgs has bytes after its end")

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from identica._io import writing
 from identica._validate import count
 from identica.datasets import _mots, _unpickle
-from identica.datasets._arguments import MOST, whole_numbers
+from identica.datasets._arguments import MOST, check_array, whole_numbers
 from identica.datasets.pictures import tile
 from identica.datasets.reading import read_npz, reading
 from identica.datasets.root import find
@@ -53,30 +53,17 @@ class KittiMasks:
     track_id: NDArray[np.int32]
 
     def __post_init__(self) -> None:
-        for name in _FIELDS:
-            if not isinstance(getattr(self, name), np.ndarray):
-                raise InputError(f"{name} must be a NumPy array")
-        packed, lengths = self.masks_packed, self.seq_lengths
-        if packed.ndim != 2 or packed.shape[1] != 512 or packed.dtype != np.uint8:
-            raise InputError("masks_packed must be uint8 of shape N×512")
-        n, s = len(packed), lengths.size
-        if self.latents.shape != (n, 3) or self.latents.dtype.kind != "f":
-            raise InputError(f"latents must be floats of shape {n}×3, got {self.latents.shape}")
-        if not np.isfinite(self.latents).all():
-            raise InputError("latents must be finite")
-        if lengths.ndim != 1 or lengths.dtype.kind not in "iu":
-            raise InputError("seq_lengths must be a vector of whole numbers")
+        check_array("masks_packed", self.masks_packed, "uint8", (None, 512))
+        n, lengths = len(self), self.seq_lengths
+        check_array("latents", self.latents, "floats", (n, 3))
+        check_array("seq_lengths", lengths, "whole numbers", (None,))
         # each at most n, so that the sum cannot overflow
-        if s == 0 or lengths.min() < 1 or lengths.max() > n or lengths.sum() != n:
+        if not len(lengths) or lengths.min() < 1 or lengths.max() > n or lengths.sum() != n:
             raise InputError(f"seq_lengths must be at least 1 each and {n} together")
-        for name, kinds in (("source", "U"), ("video", "U"), ("window", "iu"), ("track_id", "iu")):
-            array = getattr(self, name)
-            if array.shape != (s,) or array.dtype.kind not in kinds:
-                expected = "text" if kinds == "U" else "a whole number"
-                raise InputError(
-                    f"{name} must be {expected} for each of the {s} sequences, got {array.dtype} "
-                    f"of shape {array.shape}"
-                )
+        for name in ("source", "video"):
+            check_array(name, getattr(self, name), "text", lengths.shape)
+        for name in ("window", "track_id"):
+            check_array(name, getattr(self, name), "whole numbers", lengths.shape)
         for name in _FIELDS:
             getattr(self, name).setflags(write=False)
 
@@ -95,9 +82,7 @@ class KittiMasks:
 
     def frames(self, indices: ArrayLike) -> NDArray[np.uint8]:
         """Masks of 0 and 1, len(indices)×64×64, of the frames with these indices."""
-        chosen = whole_numbers("indices", np.atleast_1d(np.asarray(indices)), "N")
-        if len(chosen) and (chosen.min() < 0 or chosen.max() >= len(self)):
-            raise InputError(f"indices must lie in 0…{len(self) - 1}")
+        chosen = whole_numbers("indices", np.atleast_1d(np.asarray(indices)), len(self))
         return np.unpackbits(self.masks_packed[chosen], axis=1).reshape(-1, 64, 64)
 
     def pairs(
@@ -174,9 +159,9 @@ def build(kitti: str | Path | None = None, mots: str | Path | None = None) -> Ki
     names: list[tuple[str, str, int, int]] = []
     for source, folder in (("kitti", kitti), ("mots", mots)):
         for video in [] if folder is None else _videos(source, Path(folder)):
-            for sequence in _mots.sequences(_mots.read_video(video)):
-                packed.append(_pack(sequence.masks))
-                names.append((source, video.stem, sequence.window, sequence.track_id))
+            for window, track, masks in _mots.sequences(_mots.read_video(video)):
+                packed.append(_pack(masks))
+                names.append((source, video.stem, window, track))
     if not packed:
         raise InputError("kitti and mots hold no pedestrian that is large enough for long enough")
     return _assemble(packed, names=names)
@@ -203,16 +188,13 @@ def check(data: KittiMasks) -> dict[str, float]:
     }
 
 
-def picture(
-    data: KittiMasks, rng: Random = 0, *, rows: int = 8, columns: int = 12
-) -> NDArray[np.uint8]:
+def picture(data: KittiMasks, rows: int = 8, columns: int = 12) -> NDArray[np.uint8]:
     """A grey picture of random sequences, one per row, at evenly spaced times."""
-    rng = np.random.default_rng(rng)
-    total = len(data.seq_lengths)
-    chosen = np.sort(rng.permutation(total)[: count("rows", rows)])
+    order = np.random.default_rng(0).permutation(len(data.seq_lengths))
+    chosen = np.sort(order[:rows])
     stops = np.cumsum(data.seq_lengths)[chosen]
     starts = stops - data.seq_lengths[chosen]
-    times = np.linspace(starts, stops - 1, count("columns", columns), axis=1).round().astype(int)
+    times = np.linspace(starts, stops - 1, columns, axis=1).round().astype(int)
     return tile(data.frames(times.ravel()).reshape(*times.shape, 64, 64).astype(bool))
 
 
@@ -273,27 +255,23 @@ def _from_original(content: Any) -> KittiMasks:
     )
     if not isinstance(content, dict):
         raise expected
-    packed, latents = [], []
+    packed, latents = [], None
     try:
         # Keys are bytes in pickles that Python 2 wrote.
         content = {k.decode() if isinstance(k, bytes) else k: v for k, v in content.items()}
-        sequences = list(content["pedestrians"])
-        factors = content.get("pedestrians_latents")
-        factors = [None] * len(sequences) if factors is None else factors
-        for sequence, factor in zip(sequences, factors, strict=True):
+        for sequence in content["pedestrians"]:
             # Lists as numbers: as text, each entry would take as much as the longest.
             masks = sequence if isinstance(sequence, np.ndarray) else np.asarray(sequence, float)
             white = masks != 0
             if masks.shape[1:] != (64, 64) or (masks[white] != masks.max()).any():
                 raise expected
             packed.append(_pack(white))
-            if factor is None:
-                latents.append(_latents(packed[-1]))
-            else:
-                with np.errstate(over="ignore"):  # infinity is refused below
-                    latents.append(np.asarray(factor, np.float32).reshape(len(masks), 3))
+        if (factors := content.get("pedestrians_latents")) is not None:
+            with np.errstate(over="ignore"):  # infinity is refused below
+                rows = zip(factors, packed, strict=True)
+                latents = [np.asarray(f, np.float32).reshape(len(p), 3) for f, p in rows]
     except (KeyError, TypeError, ValueError, OverflowError):
         raise expected from None
     if not packed:
         raise expected
-    return _assemble(packed, np.concatenate(latents))
+    return _assemble(packed, None if latents is None else np.concatenate(latents))

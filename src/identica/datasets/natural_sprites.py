@@ -52,11 +52,8 @@ def render(factors: ArrayLike) -> NDArray[np.uint8]:
     """
     from identica.datasets._polygons import fill  # brings the compiler along
 
-    values = real_matrix("factors", factors)
-    if values.shape[1] != 5:
-        raise InputError(f"factors must have shape N×5, got {values.shape}")
-    low, high = np.array([0, 0, 0, 0, 0]), np.array([1, 1, 1, 39, 3])
-    wrong = (values < low) | (values > high)
+    values = real_matrix("factors", factors, 5)
+    wrong = (values < 0) | (values > [1, 1, 1, 39, 3])
     wrong[:, 2] |= values[:, 2] == 0
     wrong[:, 3:] |= values[:, 3:] % 1 != 0
     if wrong.any():
@@ -115,6 +112,9 @@ class NaturalSprites:
     transitions: Array
     values: tuple[Floats, Floats, Floats] | None = None
 
+    def __post_init__(self) -> None:
+        self.transitions.setflags(write=False)
+
     @property
     def discrete(self) -> bool:
         """Whether factors are whole numbers."""
@@ -136,22 +136,11 @@ class NaturalSprites:
             return self.pairs(n, rng)[0]
         return np.random.default_rng(rng).integers(0, SIZES, size=(count("n", n, at_most=MOST), 5))
 
-    def sample_fixed(self, factor: int, n: int, rng: Random) -> Array:
-        """Factors of n images that share a random value of one factor (discrete only)."""
-        if not self.discrete:
-            raise InputError("sample_fixed needs the discrete version, where values recur")
-        count("factor", factor, at_least=0, at_most=len(SIZES) - 1)
-        factors = self.sample(n, rng)
-        factors[:, factor] = factors[0, factor]
-        return factors
-
     def images(self, factors: ArrayLike) -> NDArray[np.uint8]:
         """The images, N×64×64 of 0…255, with these factors."""
         if self.values is None:
             return render(factors)
-        bins = whole_numbers("factors", factors, "N×5", columns=5)
-        if ((bins < 0) | (bins >= SIZES)).any():
-            raise InputError(f"factors must lie between 0 and {SIZES} (not included)")
+        bins = whole_numbers("factors", factors, SIZES)
         measured = [values[bins[:, k]] for k, values in enumerate(self.values)]
         return render(np.column_stack([*measured, bins[:, 3:]]))
 
@@ -194,13 +183,11 @@ def from_kitti(masks: KittiMasks, *, discrete: bool = False) -> NaturalSprites:
     return _from_moves("natural-sprites-kitti", moves, discrete)
 
 
-def picture(
-    sprites: NaturalSprites, rng: Random = 0, *, rows: int = 6, pairs: int = 6
-) -> NDArray[np.uint8]:
-    """A grey picture of random pairs: the two members of each side by side."""
-    first, second = sprites.pairs(count("rows", rows) * count("pairs", pairs), rng)
+def picture(sprites: NaturalSprites) -> NDArray[np.uint8]:
+    """A grey picture of 36 random pairs: the two members of each side by side."""
+    first, second = sprites.pairs(36, rng=0)
     images = np.stack([sprites.images(first), sprites.images(second)], axis=1)
-    return tile(images.reshape(rows, 2 * pairs, 64, 64))
+    return tile(images.reshape(6, 12, 64, 64))
 
 
 def _from_moves(name: str, moves: Floats, discrete: bool) -> NaturalSprites:
@@ -213,7 +200,7 @@ def _from_moves(name: str, moves: Floats, discrete: bool) -> NaturalSprites:
     if not len(moves):
         raise InputError(f"{name} needs transitions within the 5 % to 95 % quantiles of area")
     if not discrete:
-        return NaturalSprites(name, _read_only(_scaled(moves)))
+        return NaturalSprites(name, _scaled(moves))
     bins = np.empty(moves.shape, np.int64)
     middles = np.empty((max(SIZES[:3]), 3))
     for k, size in enumerate(SIZES[:3]):
@@ -222,17 +209,12 @@ def _from_moves(name: str, moves: Floats, discrete: bool) -> NaturalSprites:
         bins[:, :, k] = np.minimum(np.digitize(moves[:, :, k], edges) - 1, size - 1)
         middles[:size, k] = (edges[1:] + edges[:-1]) / 2
     x, y, scale = (_scaled(middles)[:size, k] for k, size in enumerate(SIZES[:3]))
-    return NaturalSprites(name, _read_only(bins), (x, y, scale))
+    return NaturalSprites(name, bins, (x, y, scale))
 
 
 def _scaled(measured: Floats) -> Floats:
     """From (x, y, area) in pixels to (x, y, scale) as shares of the image."""
     return np.concatenate([measured[..., :2] / 64, np.sqrt(measured[..., 2:] / 4096)], axis=-1)
-
-
-def _read_only(array: Array) -> Array:
-    array.setflags(write=False)
-    return array
 
 
 def _read(path: Path) -> Floats:
@@ -249,20 +231,15 @@ def _read(path: Path) -> Floats:
             )
         times = [heading[f"t_{k}"] for k in range(len(heading)) if f"t_{k}" in heading]
         for row in rows:
-            moves += _moves(path, rows.line_num, [row[t : t + 1] for t in times])
+            try:
+                frames = [_windows(row[time]) for time in times]
+            except Exception:  # malformed expressions fail in many ways
+                raise InputError(
+                    f"{path}, line {rows.line_num}: a frame must be empty or a list of windows, each "
+                    "None or (y, x, area) within 64×64 pixels"
+                ) from None
+            moves += [(a[w], b[w]) for a, b in pairwise(frames) for w in a if w in b]
     return np.array(moves, dtype=float).reshape(-1, 2, 3)
-
-
-def _moves(path: Path, line: int, cells: list[list[str]]) -> list[tuple[Window, Window]]:
-    """The transitions in the frames of an object."""
-    try:
-        frames = [_windows(cell) for (cell,) in cells]
-    except Exception:  # malformed expressions fail in many ways
-        raise InputError(
-            f"{path}, line {line}: a frame must be empty or a list of windows, each None "
-            f"or (y, x, area) within 64×64 pixels"
-        ) from None
-    return [(a[w], b[w]) for a, b in pairwise(frames) for w in a if w in b]
 
 
 def _windows(cell: str) -> dict[int, Window]:

@@ -16,15 +16,14 @@ Array = NDArray[np.float64]
 Random = np.random.Generator | int
 
 LONGEST = 10_000_000  # bins
+CELLS = 19  # neurons of head direction
 BUMP = 0.3  # width of a place field, in sides of the box
 SPEED = 0.03  # of the walk, in sides of the box per bin
 FLOOR = 0.05, 0.03  # of the peak rate: what place cells and head-direction cells fire elsewhere
 
 
-def place_cells(
-    rows: int = 30_000, *, rate: float = 2.5, neurons: int = 100, dim: int = 3, seed: Random = 0
-) -> Recording:
-    """Poisson neurons whose rates are Gaussian bumps around places of a box, along a smooth walk in it.
+def place_cells(rows: int = 30_000, *, rate: float = 2.5, seed: Random = 0) -> Recording:
+    """100 Poisson neurons with Gaussian bumps of rate around places of a cube, along a smooth walk in it.
 
         x_tk ~ Poisson(rate · (0.05 + e^{−‖z_t − c_k‖² / 2w²})),   w = 0.3
 
@@ -33,8 +32,6 @@ def place_cells(
     Args:
         rows: Number of bins.
         rate: Spikes of a neuron per bin where it fires most: the lower, the noisier.
-        neurons: Number of neurons.
-        dim: Dimensions of the box.
         seed: A seed or a generator.
 
     >>> found = place_cells(1000, seed=0)
@@ -42,23 +39,17 @@ def place_cells(
     ((1000, 100), (1000, 3))
     """
     rows, rng = count("rows", rows, at_most=LONGEST), as_rng("seed", seed)
-    shape = count("neurons", neurons, at_most=10_000), count("dim", dim, at_most=100)
-    z = smooth_walk(rows, shape[1], rng)
-    centres = rng.uniform(-0.1, 1.1, shape)
+    z = smooth_walk(rows, 3, rng)
+    centres = rng.uniform(-0.1, 1.1, (100, 3))
     squared = (z**2).sum(1)[:, None] + (centres**2).sum(1) - 2 * z @ centres.T
     mean = positive("rate", rate) * (FLOOR[0] + np.exp(-squared / (2 * BUMP**2)))
     return Recording("place cells", _spikes(mean, rng), z, 0.025)
 
 
 def head_direction_cells(
-    rows: int = 60_000,
-    *,
-    rate: float = 0.25,
-    neurons: int = 19,
-    uneven: bool = False,
-    seed: Random = 0,
+    rows: int = 60_000, *, rate: float = 0.25, uneven: bool = False, seed: Random = 0
 ) -> Recording:
-    """Poisson neurons with von Mises tuning to an angle that turns smoothly.
+    """19 Poisson neurons with von Mises tuning to an angle that turns smoothly.
 
         x_tk ~ Poisson(r_k · (0.03 + e^{κ_k (cos(a_t − c_k) − 1)})),   r_k about `rate`, κ_k ~ U(1, 6)
 
@@ -67,15 +58,13 @@ def head_direction_cells(
     Args:
         rows: Number of bins.
         rate: Spikes of a typical neuron per bin where it fires most.
-        neurons: Number of neurons.
         uneven: The animal prefers some directions, and turns slowly, faster or very fast by turns.
         seed: A seed or a generator.
     """
     rows, rng = count("rows", rows, at_most=LONGEST), as_rng("seed", seed)
     angle = _uneven_turns(rows, rng) if uneven else np.cumsum(_velocity(rows, 1, rng, 0.02, 0.98))
-    number = count("neurons", neurons, at_most=10_000)
-    centres, kappa = rng.uniform(0, 2 * np.pi, number), rng.uniform(1, 6, number)
-    peak = positive("rate", rate) * rng.lognormal(0, 0.8 if uneven else 0.6, number)
+    centres, kappa = rng.uniform(0, 2 * np.pi, CELLS), rng.uniform(1, 6, CELLS)
+    peak = positive("rate", rate) * rng.lognormal(0, 0.8 if uneven else 0.6, CELLS)
     bump = np.exp(kappa * (np.cos(angle.reshape(-1, 1) - centres) - 1))
     wrapped = np.angle(np.exp(1j * angle)).ravel()
     return Recording("head-direction cells", _spikes(peak * (FLOOR[1] + bump), rng), wrapped, 0.01)

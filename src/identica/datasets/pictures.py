@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 
 from identica._io import writing
 
+GAP = 2  # width of the lines between images, in pixels
 
-def tile(images: NDArray[Any], gap: int = 2) -> NDArray[np.uint8]:
+
+def tile(images: NDArray[Any]) -> NDArray[np.uint8]:
     """One picture of R×C images, grey or in colour, with mid-grey lines between them.
 
     Args:
         images: R×C×H×W or R×C×H×W×3 of values 0…255 (booleans count as 0 and 255).
-        gap: Width of the lines in pixels.
 
     >>> tile(np.zeros((2, 3, 64, 64), bool)).shape
     (134, 200)
@@ -24,10 +25,10 @@ def tile(images: NDArray[Any], gap: int = 2) -> NDArray[np.uint8]:
     if images.dtype == bool:
         images = images * np.uint8(255)
     rows, columns, height, width, *colours = images.shape
-    framed = np.full((rows, height + gap, columns, width + gap, *colours), 128, np.uint8)
-    framed[:, gap:, :, gap:] = images.swapaxes(1, 2)
-    sheet = framed.reshape(rows * (height + gap), columns * (width + gap), *colours)
-    ends = [(0, gap), (0, gap), *((0, 0) for _ in colours)]
+    framed = np.full((rows, height + GAP, columns, width + GAP, *colours), 128, np.uint8)
+    framed[:, GAP:, :, GAP:] = images.swapaxes(1, 2)
+    sheet = framed.reshape(rows * (height + GAP), columns * (width + GAP), *colours)
+    ends = [(0, GAP), (0, GAP), *((0, 0) for _ in colours)]
     return np.pad(sheet, ends, constant_values=128)
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from identica._validate import instance, one_of, positive
+from identica.datasets._arguments import check_array
 from identica.datasets.reading import read_npz
 from identica.datasets.root import find
 from identica.errors import InputError
@@ -47,23 +48,13 @@ class Recording:
 
     def __post_init__(self) -> None:
         counts, label, direction = self.counts, self.label, self.direction
-        for name in ("counts", "label"):
-            instance(name, getattr(self, name), np.ndarray, "a NumPy array")
-        instance("direction", direction, (np.ndarray, NoneType), "a NumPy array or None")
         positive("bin", self.bin)
-        if counts.ndim != 2 or not counts.size or counts.dtype.kind not in "iu":
-            raise InputError(
-                f"counts must be whole numbers, N×neurons, got {counts.dtype} of shape {counts.shape}"
-            )
-        if counts.min() < 0 or counts.max() > MOST:
-            raise InputError(f"counts must lie in 0…{MOST}")
-        if label.ndim not in (1, 2) or len(label) != len(counts) or label.dtype.kind != "f":
-            raise InputError(
-                f"label must be floats, a row for each of {len(counts)} bins, got {label.dtype} of "
-                f"shape {label.shape}"
-            )
-        if not np.isfinite(label).all():
-            raise InputError("label must be finite")
+        check_array("counts", counts, "whole numbers", (None, None))
+        if not counts.size or counts.min() < 0 or counts.max() > MOST:
+            raise InputError(f"counts must lie in 0…{MOST}, at least one of them")
+        instance("label", label, np.ndarray, "a NumPy array")
+        check_array("label", label, "floats", (len(counts), *label.shape[1:2]))
+        instance("direction", direction, (np.ndarray, NoneType), "a NumPy array or None")
         if direction is not None and (
             direction.shape != (len(counts),) or not np.isin(direction, (0, 1)).all()
         ):

@@ -101,7 +101,7 @@ def _positives_of_part(
             kappa,
             float(ks_2samp(*steps).statistic),
             _ratio(spread),
-            position_dependence(h, h_pos, space, kappa, order=order, random_state=random_state),
+            position_dependence(h, h_pos, space, kappa, order, random_state),
         )
     differences = inner_differences(h, h_pos, space)
     fits = fit_differences(differences, random_state=random_state)
@@ -110,7 +110,7 @@ def _positives_of_part(
         None,
         misfit(differences, family.p or 2.0),
         _ratio(np.median(np.abs(h_pos - h), axis=0)),
-        position_dependence(h, h_pos, space, fits, order=order, random_state=random_state),
+        position_dependence(h, h_pos, space, fits, order, random_state),
     )
 
 
@@ -184,7 +184,7 @@ def _lowest(cost: Matrix, log_scale: Matrix) -> tuple[Matrix, Matrix]:
 
 
 def inner_differences(h: Matrix, h_pos: Matrix, space: Space) -> list[Matrix]:
-    """Differences of each code in pairs; in a box only of anchors that no wall is near to."""
+    """Differences of each code in pairs; in a box, only of anchors away from the walls."""
     low, high = own_range(h)
     found = []
     for k, d in enumerate((h_pos - h).T):
@@ -224,7 +224,8 @@ def concentration(h: Matrix, h_pos: Matrix) -> float:
 
     from identica.families import mean_cosine
 
-    cosine = float(np.mean(_cosine(h, h_pos)))
+    size = np.linalg.norm(h, axis=1) * np.linalg.norm(h_pos, axis=1)
+    cosine = float(np.mean((h * h_pos).sum(1) / np.where(size > 0, size, 1.0)))
     n, highest = h.shape[1], 1e6
     if cosine <= mean_cosine(n, 1e-6):
         return 0.0
@@ -233,18 +234,9 @@ def concentration(h: Matrix, h_pos: Matrix) -> float:
     return float(brentq(lambda kappa: mean_cosine(n, kappa) - cosine, 1e-6, highest))
 
 
-def _cosine(h: Matrix, h_pos: Matrix) -> Matrix:
-    size = np.linalg.norm(h, axis=1) * np.linalg.norm(h_pos, axis=1)
-    return np.asarray((h * h_pos).sum(1) / np.where(size > 0, size, 1.0))
-
-
 def simulated(h: Matrix, space: Space, fit: Fits | float, *, random_state: int) -> Matrix:
-    """Positives of the codes as they would be, were the fitted distribution the same everywhere.
-
-    Args:
-        h: codes, N×n.
-        fit: one for each code, or the concentration on a sphere.
-    """
+    """Positives of the codes h (N×n) if the fitted distribution were the same everywhere; `fit` is one for
+    each code, or the concentration on a sphere."""
     import torch
 
     from identica.families import GeneralizedNormal, VonMisesFisher
@@ -276,13 +268,7 @@ def simulated(h: Matrix, space: Space, fit: Fits | float, *, random_state: int) 
 
 
 def position_dependence(
-    h: Matrix,
-    h_pos: Matrix,
-    space: Space,
-    fit: Fits | float,
-    *,
-    order: Order | None = None,
-    random_state: int = 0,
+    h: Matrix, h_pos: Matrix, space: Space, fit: Fits | float, order: Order, random_state: int = 0
 ) -> float:
     """How much the spread of positives changes from place to place, as a standard deviation of its
     logarithm (0.1: by about a tenth).
@@ -309,7 +295,7 @@ def position_dependence(
     first, second = np.triu_indices(n)
     products = real[:, first] * real[:, second] - flat[:, first] * flat[:, second]
     weight = np.where(first == second, 1.0, 2.0)
-    halves = (order or Order(np.arange(len(h)), 0)).halves(random_state)
+    halves = order.halves(random_state)
     fields = [place @ least_squares(place[part], products[part]) for part in halves]
     one, other = (field - field.mean(0) for field in fields)
     return float(np.sqrt(max(0.0, float((one * other).mean(0) @ weight) / (4 * n))))

@@ -256,34 +256,26 @@ def diagnose(
     if directions is not None:
         (y, y_pos), filled = directions, Sphere(space.dim)
     even = marginal(y, filled, random_state)
-    numbers: dict[str, Any] = {
-        "score": _score(codes[1:], None if seen is None else related(*seen, order)),
-        "restarts": _restarts(codes, times),
-        "axes": axes(h, h_pos, random_state),
-        "dimensions": dimensions(y, y_pos, filled, seen, order, random_state),
-        "positives": positives(y, y_pos, filled, conditional, order, random_state),
-        "marginal": replace(even, blur=blur(float(rows.noise.max()), random_state)),
-        "rows": rows,
-        "truth": truth,
-    }
-    findings = _find(
-        space=space,
-        filled=filled,
-        conditional=conditional,
-        learn_precision=learn_precision,
-        shape=density.density(y, filled, rows.independent) if potential else None,
-        pairs=len(h),
-        **numbers,
-    )
-    return Diagnosis(
-        checks.verdict(findings, known=_known(truth, numbers["dimensions"])),
-        findings,
+    measured = Diagnosis(
+        DISTRUST,  # until it is judged
+        [],
         space,
         conditional,
         len(h),
+        _score(codes[1:], None if seen is None else related(*seen, order)),
+        _restarts(codes, times),
+        axes(h, h_pos, random_state),
+        dimensions(y, y_pos, filled, seen, order, random_state),
+        positives(y, y_pos, filled, conditional, order, random_state),
+        replace(even, blur=blur(float(rows.noise.max()), random_state)),
+        rows,
+        truth,
         codes=(h[:SHOWN], h_pos[:SHOWN]),
-        **numbers,
     )
+    shape = density.density(y, filled, rows.independent) if potential else None
+    findings = _find(measured, filled, learn_precision, shape)
+    verdict = checks.verdict(findings, known=_knows_all_factors(measured))
+    return replace(measured, verdict=verdict, findings=findings)
 
 
 def _score(codes: Sequence[Codes], related: bool | None) -> Score:
@@ -318,67 +310,54 @@ def _restarts(codes: Sequence[Codes], times: Any) -> Restarts:
 
 
 def _find(
-    *,
-    space: Space,
-    filled: Space,
-    conditional: Family,
-    learn_precision: bool,
-    shape: Density | None,
-    score: Score,
-    restarts: Restarts,
-    axes: dict[str, Axes],
-    dimensions: Dimensions,
-    positives: Positives,
-    marginal: Marginal,
-    rows: Rows,
-    truth: Truth | None,
-    pairs: int,
+    d: Diagnosis, filled: Space, learn_precision: bool, shape: Density | None
 ) -> list[Finding]:
     """All findings, the gravest first; only the first of them gives advice.
 
     Args:
-        space, conditional: what the model assumes.
+        d: what was measured.
         filled: the space that the codes fill, a sphere where they cover an ellipsoid.
-        shape: what their density looks like, where a potential was learnt.
+        learn_precision: see `diagnose`.
+        shape: what the density of the codes looks like, where a potential was learnt.
     """
-    evenly = checks.marginal(marginal, dimensions, filled, rows)
+    evenly = checks.marginal(d.marginal, d.dimensions, filled, d.rows)
     uniform = evenly.level == "fine"
-    fixed = fixes_axes(filled, conditional, learn_precision, uniform=uniform)
+    fixed = fixes_axes(filled, d.conditional, learn_precision, uniform=uniform)
     found = [
-        checks.score(score),
-        *checks.memory(score),
-        *checks.rows(rows, pairs),
-        checks.restarts(restarts),
-        checks.axes(restarts, axes, fixed, filled),
-        *checks.codes(dimensions),
-        *checks.directions(space, filled),
-        checks.surface(dimensions, filled, rows),
-        *checks.missed(dimensions, rows),
-        checks.bend(positives, filled, rows),
-        checks.conditional(positives, conditional, rows),
-        checks.anisotropy(positives, learn_precision),
-        *checks.truth(truth, len(dimensions.varies)),
+        checks.score(d.score),
+        *checks.memory(d.score),
+        *checks.rows(d.rows, d.pairs),
+        checks.restarts(d.restarts),
+        checks.axes(d.restarts, d.axes, fixed, filled),
+        *checks.codes(d.dimensions),
+        *checks.directions(d.space, filled),
+        checks.surface(d.dimensions, filled, d.rows),
+        *checks.missed(d.dimensions, d.rows),
+        checks.bend(d.positives, filled, d.rows),
+        checks.conditional(d.positives, d.conditional, d.rows),
+        checks.anisotropy(d.positives, learn_precision),
+        *checks.truth(d.truth, len(d.dimensions.varies)),
     ]
     if shape is not None and not uniform:
         evenly = density.finding(
-            evenly, shape, found, dimensions, filled, conditional, learn_precision
+            evenly, shape, found, d.dimensions, filled, d.conditional, learn_precision
         )
     found.append(evenly)
-    if truth is not None and _known(truth, dimensions):
+    if _knows_all_factors(d):
         found = _settled(found)
     # nothing that is there was missed because of overfitting, if nothing is there
-    first = FIRST if score.related is False else ("memory", *FIRST)
+    first = FIRST if d.score.related is False else ("memory", *FIRST)
     found.sort(key=lambda f: (LEVELS.index(f.level), first.index(f.check)))
     return [found[0], *(replace(finding, advice="") for finding in found[1:])]
 
 
-def _known(truth: Truth | None, dimensions: Dimensions) -> bool:
+def _knows_all_factors(d: Diagnosis) -> bool:
     """Whether there are true factors for all codes."""
-    return truth is not None and len(truth.r2) >= len(dimensions.varies)
+    return d.truth is not None and len(d.truth.r2) >= len(d.dimensions.varies)
 
 
 def _settled(findings: list[Finding]) -> list[Finding]:
-    """What only made one suspect that factors are lost is no more than a caution if none is."""
+    """Findings that only suggest that factors are lost become cautions if the true factors are not."""
     if any(finding.check == "truth" and finding.level == "wrong" for finding in findings):
         return findings
     return [

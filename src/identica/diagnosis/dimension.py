@@ -17,7 +17,7 @@ Matrix = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
 NEIGHBOURS = 2500  # codes whose neighbours are looked up
-SHARED = 0.1  # correlation within pairs that is taken for none
+SHARED = 0.1  # correlation within pairs that counts as none
 DIRECTIONS = 16  # codes that are compared with the others
 HALF = 1000  # rows of either half by which they are
 WIDTHS = 2.0, 1.0, 0.5  # of the kernel of regressions, in standard deviations of the codes
@@ -43,8 +43,8 @@ class Dimensions:
         columns: how many dimensions the observations have; None if they are not rows.
         missed: greatest share of variance that pairs of observations share beyond their codes.
         told: share of the observations' variance that the codes determine.
-        own: least share of a code that the other codes do not foretell, see `own_share`; None on
-            a sphere, where each determines the last.
+        own: least share of a code that the other codes do not predict, see `own_share`; None on a
+            sphere, where the others determine the last.
         missed_error: standard error of `missed`.
     """
 
@@ -69,11 +69,11 @@ def dimensions(
 ) -> Dimensions:
     """The dimensions of codes h and h_pos (N×n), and what they miss of the observations, if given."""
     surfaces = [
-        intrinsic_dimension(h[:, columns], part, order=order, random_state=random_state)
+        intrinsic_dimension(h[:, columns], part, order, random_state)
         for part, columns in parts(space)
     ]
     own = [
-        own_share(h[:, columns], h_pos[:, columns], order=order, random_state=random_state)
+        own_share(h[:, columns], h_pos[:, columns], order, random_state)
         for part, columns in parts(space)
         if not isinstance(part, Sphere)
     ]
@@ -81,9 +81,7 @@ def dimensions(
     error = 0.0
     if observations is not None:
         columns = int(np.linalg.matrix_rank(standardised(observations[0]), rtol=1e-3))
-        left_out, error, told = missed(
-            *observations, h, h_pos, order=order, random_state=random_state
-        )
+        left_out, error, told = missed(*observations, h, h_pos, order, random_state)
     return Dimensions(
         varying(h).tolist(),
         pair_correlations(h, h_pos),
@@ -121,19 +119,14 @@ def pair_correlations(h: Matrix, h_pos: Matrix) -> Matrix:
 
 def canonical_correlations(h: Matrix, h_pos: Matrix) -> Matrix:
     """Correlations of the combinations of codes that pairs share most, falling, n values."""
-    bases = [_orthonormal(matrix) for matrix in (h, h_pos)]
-    found = np.linalg.svd(bases[0].T @ bases[1], compute_uv=False).clip(0, 1)
+    from scipy.linalg import orth
+
+    one, other = (orth(standardised(matrix), rcond=1e-8) for matrix in (h, h_pos))
+    found = np.linalg.svd(one.T @ other, compute_uv=False).clip(0, 1)
     return np.asarray(np.pad(found, (0, h.shape[1] - len(found))))
 
 
-def _orthonormal(matrix: Matrix) -> Matrix:
-    left, singular, _ = np.linalg.svd(standardised(matrix), full_matrices=False)
-    return np.asarray(left[:, singular > 1e-8 * max(singular[0], 1e-300)])
-
-
-def intrinsic_dimension(
-    h: Matrix, space: Space, *, order: Order | None = None, random_state: int = 0
-) -> Intrinsic:
+def intrinsic_dimension(h: Matrix, space: Space, order: Order, random_state: int = 0) -> Intrinsic:
     """Dimension of the set that codes lie on, from the distances r of near pairs of rows:
 
         d = 1 / mean log(r_0 / r),  r < r_0
@@ -145,7 +138,7 @@ def intrinsic_dimension(
     of leaving out one tenth of the time after the other.
     """
     rng = np.random.default_rng(random_state)
-    live, times = h[:, varying(h)], order or Order(np.arange(len(h)), 0)
+    live = h[:, varying(h)]
     n = live.shape[1]
     if n < 2:
         return Intrinsic(float(n), 0.0, n)
@@ -160,11 +153,11 @@ def intrinsic_dimension(
         room, live = n, _whitened(live)
         full = rng.permuted(live, axis=0)
     first, second = np.triu_indices(len(rows), 1)
-    far = np.abs(times.times[rows[first]] - times.times[rows[second]]) > times.apart
+    far = np.abs(order.times[rows[first]] - order.times[rows[second]]) > order.apart
     number = min(2 * len(rows), int(far.sum()) // 20)
     if number < 2 * len(rows) // 20:
         return Intrinsic(float(room), float(room), room)
-    tenth = np.argsort(np.argsort(times.times[rows], kind="stable")) * 10 // len(rows)
+    tenth = np.argsort(np.argsort(order.times[rows], kind="stable")) * 10 // len(rows)
     found, without = _correlation_dimension(live, far, number, tenth)
     filled, _ = _correlation_dimension(full, np.ones_like(far), number * len(far) // int(far.sum()))
     error = np.sqrt(0.9 * np.square(without - without.mean()).sum())
@@ -221,13 +214,7 @@ def related(x: Matrix, x_pos: Matrix, order: Order) -> bool:
 
 
 def missed(
-    x: Matrix,
-    x_pos: Matrix,
-    h: Matrix,
-    h_pos: Matrix,
-    *,
-    order: Order | None = None,
-    random_state: int = 0,
+    x: Matrix, x_pos: Matrix, h: Matrix, h_pos: Matrix, order: Order, random_state: int = 0
 ) -> tuple[float, float, float]:
     """What the codes leave out of the observations although pairs share it, and what they hold.
 
@@ -245,7 +232,6 @@ def missed(
         x, x_pos: observations, N×d.
         h, h_pos: their codes, N×n.
     """
-    order = order or Order(np.arange(len(x)), 0)
     fit, score = order.halves(random_state)
     seen = _whitened_alike(x, x_pos)
     left, left_pos = _least_unexplained(seen, (h, h_pos), fit, score, random_state)
@@ -255,8 +241,8 @@ def missed(
     if not len(rows):
         return 0.0, 0.0, told
     shares = left[rows], left_pos[rows] - left_pos[strangers]
-    # the greatest of many directions is great by chance, all the more in rows that are alike: each half of
-    # the time finds its own, which is judged in the other
+    # the greatest of many directions is great by chance, all the more so in similar rows: each half of the
+    # time finds its own, which is evaluated on the other
     ahead = np.argsort(order.times[score[rows]], kind="stable")
     parts = ahead[: len(ahead) // 2], ahead[len(ahead) // 2 :]
     products = np.empty(len(rows))
@@ -272,11 +258,9 @@ def missed(
     return (min(1.0, most) if most > 3 * error else 0.0), error, told
 
 
-def own_share(
-    h: Matrix, h_pos: Matrix, *, order: Order | None = None, random_state: int = 0
-) -> float:
-    """Share of what pairs have in common in a code that the other codes do not foretell, for the code
-    or principal component where it is least: 1 for independent factors, 0 for a function of others.
+def own_share(h: Matrix, h_pos: Matrix, order: Order, random_state: int = 0) -> float:
+    """Share of what pairs have in common in a code that the other codes do not predict, for the code or
+    principal component where it is least: 1 for independent factors, 0 for a function of others.
 
     Noise fills every dimension, but pairs do not share it, so it does not count.
     """
@@ -286,8 +270,7 @@ def own_share(
     n = codes.shape[1]
     if n < 2:
         return 1.0
-    halves = (order or Order(np.arange(len(h)), 0)).halves(random_state)
-    fit, score = (half[:: -(-len(half) // HALF)] for half in halves)
+    fit, score = (half[:: -(-len(half) // HALF)] for half in order.halves(random_state))
     turn = np.linalg.eigh(codes.T @ codes)[1]
     shares = [1.0]
     for basis in (np.eye(n), turn):
@@ -342,14 +325,14 @@ def _least_unexplained(
         for penalty in penalties:
             ridge = penalty * len(inputs) * np.eye(len(products))
             weights = np.linalg.solve(products + ridge, targets)
-            # where nothing was seen, nothing is made up
+            # no extrapolation beyond the values seen
             guesses = [(part[score] @ weights).clip(least, most) for part in (one, other)]
             rests.append((seen[0][score] - guesses[0], seen[1][score] - guesses[1]))
     return min(rests, key=lambda rest: float(np.square(rest).mean()))
 
 
 def _whitened_alike(x: Matrix, x_pos: Matrix) -> tuple[Matrix, Matrix]:
-    """Uncorrelated columns of unit variance; very weak ones are not blown up, constant ones go."""
+    """Uncorrelated columns of unit variance; very weak ones are not amplified, constant ones are dropped."""
     mean, scale = x.mean(0), x.std(0)
     live = scale > 1e-9 * max(float(scale.max()), 1e-300)
     seen, seen_pos = ((part - mean)[:, live] / scale[live] for part in (x, x_pos))

@@ -31,80 +31,24 @@ PANELS = 10  # codes that are shown
 
 def write_diagnosis_page(path: Path | str, diagnosis: Diagnosis) -> None:
     """Write a diagnosis as one HTML file that needs no other."""
-    truth = diagnosis.truth
+    figures = {
+        "score": score(diagnosis),
+        "restarts": restarts(diagnosis),
+        "marginals": marginals(diagnosis),
+        "differences": differences(diagnosis),
+        "correlations": correlations(diagnosis),
+    }
+    if diagnosis.truth is not None:
+        figures["truth"] = matrix(diagnosis.truth.matrix, "code", "factor")
     write_page(
         Path(path),
         "diagnosis.html",
         title="Can these codes be trusted?",
-        verdict=diagnosis.verdict[0].upper() + diagnosis.verdict[1:],
+        diagnosis=diagnosis,
         meaning=MEANING[diagnosis.verdict],
         colour=COLOUR[diagnosis.verdict],
-        space=repr(diagnosis.space),
-        conditional=repr(diagnosis.conditional),
-        pairs=f"{diagnosis.pairs:,}",
-        models=len(diagnosis.restarts.linear),
-        findings=diagnosis.findings,
-        pictures=[
-            {"title": name, "source": inline(figure), "caption": caption}
-            for name, figure, caption in _pictures(diagnosis)
-        ],
-        fits=[
-            {"code": k + 1, "fit": fit}
-            for k, fit in enumerate(diagnosis.positives.codes)
-            if fit is not None
-        ],
-        truth=None
-        if truth is None
-        else [
-            {
-                "factor": k + 1,
-                "r2": truth.r2[k],
-                "code": "–" if column < 0 else column + 1,
-                "correlation": truth.correlations[k],
-            }
-            for k, column in enumerate(truth.columns)
-        ],
-        scores={} if truth is None else truth.scores,
-        numbers=diagnosis.to_json(),
+        pictures={name: inline(figure) for name, figure in figures.items()},
     )
-
-
-def _pictures(d: Diagnosis) -> list[tuple[str, Figure, str]]:
-    found = [
-        (
-            "Telling pairs from strangers",
-            score(d),
-            "Bits above chance, with two standard errors. Shuffled pairs should be at 0, unseen ones "
-            f"well above it and near those of the training; more than {d.score.most:.1f} cannot be shown "
-            "by this many pairs.",
-        ),
-        (
-            "Agreement of the fits",
-            restarts(d),
-            "1 for the same codes, up to a linear map (left) and code by code (right). Fit 1 is the one "
-            "in question.",
-        ),
-        (
-            "Codes",
-            marginals(d),
-            "How the codes are distributed. The theory assumes uniform factors (grey line).",
-        ),
-        (
-            "Differences within pairs",
-            differences(d),
-            "How a positive's code differs from its anchor's, away from walls: the fitted generalised "
-            "normal (blue) and the family that the model assumes, at its best scale (dashed).",
-        ),
-        (
-            "What pairs share",
-            correlations(d),
-            "Correlation of the codes of a pair, code by code, and of their best combinations.",
-        ),
-    ]
-    if d.truth is not None:
-        caption = "Correlation of the true factors and the codes."
-        found.append(("With the true factors", matrix(d.truth.matrix, "code", "factor"), caption))
-    return found
 
 
 def score(d: Diagnosis) -> Figure:

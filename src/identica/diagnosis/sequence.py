@@ -1,4 +1,4 @@
-"""Rows of a sequence tell less than as many independent ones, and each may carry noise of its own."""
+"""Rows of a sequence are worth fewer independent ones, and each may carry noise of its own."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Times = tuple[Steps, Steps]
 
 FEW = 3  # independent rows for each code
 NOISY = 0.3  # share of noise in differences within pairs
-FADED = 0.1  # autocorrelation that is taken for none
+FADED = 0.1  # autocorrelation that counts as none
 SPAN = 10  # part of the whole time that the memory is taken to be at most
 LINKED = 50  # positives that are anchors themselves, from which noise is estimated
 SAME = 1e-6  # distance of codes of the same row, in their spread
@@ -31,8 +31,8 @@ class Rows:
     """What the rows of held-out pairs are worth.
 
     Attributes:
-        independent: number of independent rows that would tell as much, by the slowest code.
-        apart: steps in time beyond which two rows tell nothing of each other; 0 if no two do.
+        independent: number of independent rows that would be worth as much, by the slowest code.
+        apart: steps in time beyond which two rows are independent; 0 if all are.
         noise: share of each code's variance that is noise of single rows, n values; 0 where the order
             in time is not known.
         noise_in_pairs: the same of the variance of differences within pairs.
@@ -50,7 +50,7 @@ class Rows:
 
     @property
     def noisy(self) -> bool:
-        """Whether differences within pairs tell of noise as much as of change."""
+        """Whether differences within pairs reflect noise as much as change."""
         return float(np.median(self.noise_in_pairs)) >= NOISY
 
 
@@ -62,12 +62,12 @@ class Order:
     apart: int
 
     def near(self, rows: Steps, others: Steps) -> NDArray[np.bool_]:
-        """Which rows are so near in time that they tell of each other, len(rows)×len(others)."""
+        """Which rows are too near in time to be independent, len(rows)×len(others)."""
         gaps = np.abs(self.times[rows][:, None] - self.times[others][None])
         return np.asarray(gaps <= self.apart)
 
     def halves(self, random_state: int) -> tuple[Steps, Steps]:
-        """Rows in two halves that tell nothing of each other: blocks in time, taken at random."""
+        """Two independent halves of the rows: blocks in time, taken at random."""
         rng = np.random.default_rng(random_state)
         blocks = np.arange(len(self.times))
         if self.apart:
@@ -106,8 +106,7 @@ def order_of(h: Matrix, h_pos: Matrix, times: Any = None) -> tuple[Rows, Order]:
 
 def _checked(times: Any, n: int) -> Times:
     found = [np.asarray(as_array("times", part)) for part in times]
-    if [part.shape for part in found] != [(n,), (n,)]:
-        shapes = [part.shape for part in found]
+    if (shapes := [part.shape for part in found]) != [(n,), (n,)]:
         raise InputError(f"times must be two of {n} steps in time, got {shapes}")
     return found[0].astype(np.int64), found[1].astype(np.int64)
 
@@ -145,7 +144,7 @@ def _chained(h: Matrix, h_pos: Matrix) -> Times | None:
         while row is not None and times[row] < 0:
             times[row], clock = clock, clock + 1
             row = after.get(row)
-        clock += len(h)  # nothing is known of the time between chains
+        clock += len(h)  # nothing is known about the time between chains
     return times, np.where(same, times[following], -1)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,10 +95,8 @@ def every_metric(z: Matrix, h: Matrix) -> dict[str, float]:
         lambda: {"FactorVAE": metrics.factor_vae(shared(), h, d, **sizes)},
     ]
     for scores in every:
-        try:
+        with suppress(InputError):
             found.update(scores())
-        except InputError:
-            continue
     return {name: float(value) for name, value in found.items()}
 
 

@@ -162,17 +162,13 @@ def restarts(restarts: Restarts) -> Finding:
     agreement /= restarts.ceiling
     if agreement >= ENOUGH:
         return Finding("restarts", "fine", seen, "The same is found each time.")
+    advice = "more steps or pairs, another n_components, or another space or conditional."
     # if both miss the truth independently, each has the root of their agreement with it
-    near = agreement >= ENOUGH**2
-    return Finding(
-        "restarts",
-        "unsure" if near else "wrong",
-        seen,
-        "Another start finds something a little different."
-        if near
-        else "Another start finds something else, so it is not the factors that are found.",
-        "more steps or pairs, another n_components, or another space or conditional.",
-    )
+    if agreement >= ENOUGH**2:
+        means = "Another start finds something a little different."
+        return Finding("restarts", "unsure", seen, means, advice)
+    means = "Another start finds something else, so it is not the factors that are found."
+    return Finding("restarts", "wrong", seen, means, advice)
 
 
 def axes(restarts: Restarts, axes: dict[str, Axes], fixed: bool, space: Space) -> Finding:
@@ -180,15 +176,12 @@ def axes(restarts: Restarts, axes: dict[str, Axes], fixed: bool, space: Space) -
     seen = f"Code by code, the fits agree by MCC = {agreement:.3f}."
     mixed = "A code is a mixture of factors, so do not read single codes."
     if not fixed:
-        box = isinstance(space, Box)
-        why = " in a box that is not filled" if box else ""
-        return Finding(
-            "axes",
-            "caution",
-            seen,
-            f"This model cannot tell the factors from a rotation of them{why}. {mixed}",
-            ("" if box else 'space="box" or ') + 'conditional="laplace", if that may be assumed.',
-        )
+        where, first = "", 'space="box" or '
+        if isinstance(space, Box):
+            where, first = " in a box that is not filled", ""
+        means = f"This model cannot tell the factors from a rotation of them{where}. {mixed}"
+        advice = f'{first}conditional="laplace", if that may be assumed.'
+        return Finding("axes", "caution", seen, means, advice)
     if agreement < SAME_AXES * math.sqrt(restarts.ceiling):
         advice = "more steps; a conditional that suits the differences of the codes."
         return Finding("axes", "caution", seen, mixed, advice)
@@ -196,21 +189,15 @@ def axes(restarts: Restarts, axes: dict[str, Axes], fixed: bool, space: Space) -
     others = {name: same for name, same in sure.items() if same < SAME_AXES}
     if others:
         name, same = min(others.items(), key=lambda item: item[1])
-        return Finding(
-            "axes",
-            "caution",
-            f"{seen} But independent components of the {name} lie elsewhere (MCC {same:.3f}).",
-            f"All fits may share a wrong rotation. {mixed}",
-            "a conditional that suits the differences of the codes.",
-        )
+        seen += f" But independent components of the {name} lie elsewhere (MCC {same:.3f})."
+        means = f"All fits may share a wrong rotation. {mixed}"
+        advice = "a conditional that suits the differences of the codes."
+        return Finding("axes", "caution", seen, means, advice)
     if not sure and axes:
-        return Finding(
-            "axes",
-            "caution",
-            f"{seen} But neither codes nor differences have axes of their own.",
-            f"Nothing else confirms the axes. {mixed}",
-            "another conditional, if it may be assumed.",
-        )
+        seen += " But neither codes nor differences have axes of their own."
+        means = f"Nothing else confirms the axes. {mixed}"
+        advice = "another conditional, if it may be assumed."
+        return Finding("axes", "caution", seen, means, advice)
     return Finding("axes", "fine", seen, "Each code is one factor.")
 
 
@@ -223,24 +210,18 @@ def codes(dimensions: Dimensions) -> Iterator[Finding]:
     ]
     for codes, what in ((still, "do not vary"), (noise, "are not shared by pairs")):
         if codes:
-            yield Finding(
-                "codes",
-                "wrong",
-                f"Codes {', '.join(map(str, codes))} {what}.",
-                "Fewer factors were found than there are codes.",
-                f"n_components={len(dimensions.varies) - len(codes)}, or learn_precision=True.",
-            )
+            seen = f"Codes {', '.join(map(str, codes))} {what}."
+            means = "Fewer factors were found than there are codes."
+            left = len(dimensions.varies) - len(codes)
+            advice = f"n_components={left}, or learn_precision=True."
+            yield Finding("codes", "wrong", seen, means, advice)
 
 
 def directions(space: Space, filled: Space) -> Iterator[Finding]:
     if isinstance(filled, Sphere) and not isinstance(space, Sphere):
-        yield Finding(
-            "space",
-            "caution",
-            "The codes lie on an ellipsoid and cover it evenly.",
-            "The factors are directions, or behave like them.",
-            'space="sphere".',
-        )
+        seen = "The codes lie on an ellipsoid and cover it evenly."
+        means = "The factors are directions, or behave like them."
+        yield Finding("space", "caution", seen, means, 'space="sphere".')
 
 
 def surface(dimensions: Dimensions, space: Space, rows: Rows) -> Finding:
@@ -252,15 +233,12 @@ def surface(dimensions: Dimensions, space: Space, rows: Rows) -> Finding:
     if not flat and (own is None or own >= doubtful):
         return Finding("dimension", "fine", seen, "They fill their space.")
     wrong = (flat and own is None) or (own is not None and own < (doubtful if flat else redundant))
-    wrong, number = wrong and not rows.few, round(dimension) if flat else room - 1
-    return Finding(
-        "dimension",
-        "wrong" if wrong else "unsure",
-        seen,
-        f"Codes {'' if wrong else 'may '}repeat each other along a bent surface.",
-        f"n_components={max(1, number)}, or learn_precision=True"
-        + ("." if isinstance(space, Sphere) else ', or space="sphere".'),
-    )
+    level, may = ("wrong", "") if wrong and not rows.few else ("unsure", "may ")
+    means = f"Codes {may}repeat each other along a bent surface."
+    number = round(dimension) if flat else room - 1
+    other = "" if isinstance(space, Sphere) else ', or space="sphere"'
+    advice = f"n_components={max(1, number)}, or learn_precision=True{other}."
+    return Finding("dimension", level, seen, means, advice)
 
 
 def missed(dimensions: Dimensions, rows: Rows) -> Iterator[Finding]:
@@ -278,13 +256,9 @@ def missed(dimensions: Dimensions, rows: Rows) -> Iterator[Finding]:
         means = "Some factor may be missing: the rows are too few, or too alike, to tell."
         yield Finding("missed", "unsure", seen, means, "a longer recording.")
     else:
-        yield Finding(
-            "missed",
-            "unsure" if rows.few else "wrong",
-            seen,
-            "Some factor is missing from the codes.",
-            "a larger n_components, learn_precision=True, or another space.",
-        )
+        means = "Some factor is missing from the codes."
+        advice = "a larger n_components, learn_precision=True, or another space."
+        yield Finding("missed", "unsure" if rows.few else "wrong", seen, means, advice)
 
 
 def bend(positives: Positives, space: Space, rows: Rows) -> Finding:
@@ -292,15 +266,11 @@ def bend(positives: Positives, space: Space, rows: Rows) -> Finding:
     wrong, some = BENT
     if positives.bend < some:
         return Finding("bend", "fine", seen, "The codes are no bent image of the factors.")
-    return Finding(
-        "bend",
-        "wrong" if positives.bend >= wrong and not (rows.few or rows.noisy) else "unsure",
-        seen,
-        "Codes are a bent image of the factors, unless these "
-        + ("or their noise " if rows.noisy else "themselves ")
-        + "vary more in some places.",
-        'space="unbounded".' if isinstance(space, Box) else "another space or conditional.",
-    )
+    level = "wrong" if positives.bend >= wrong and not (rows.few or rows.noisy) else "unsure"
+    which = "or their noise" if rows.noisy else "themselves"
+    means = f"Codes are a bent image of the factors, unless these {which} vary more in some places."
+    advice = 'space="unbounded".' if isinstance(space, Box) else "another space or conditional."
+    return Finding("bend", level, seen, means, advice)
 
 
 def conditional(positives: Positives, conditional: Family, rows: Rows) -> Finding:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
@@ -24,8 +23,8 @@ from identica.estimator.networks import Network
 from identica.estimator.pairs import ArrayPairs, PairSampler
 from identica.estimator.prepare import View, choose_view, shortest
 from identica.estimator.selection import candidates, count_components, select
-from identica.estimator.sequences import sequences
 from identica.estimator.starts import Starts
+from identica.estimator.transform import transform
 from identica.families import Family
 from identica.spaces import Space
 
@@ -63,6 +62,8 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         window: an observation is seen as the mean of so many rows around it in time, within its
             sequence, which leaves less noise. The windows of a pair never overlap. "auto" chooses; it
             takes 1 for pairs that are given and for fewer than 2,000 rows.
+        missing: "raise" an error if X holds NaN, or "drop" such rows: no pair or window spans one, and
+            their codes are NaN.
         learn_precision: learn how much each factor varies within pairs, instead of one scale for
             all. On a sphere "normal" then takes the place of "vmf".
         steps: the most steps of training, which ends before when held-out evidence no longer grows.
@@ -108,6 +109,7 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         conditional: str | Family | None = None,
         network: Network = None,
         window: int | str = "auto",
+        missing: str = "raise",
         learn_precision: bool = False,
         marginal: str = "uniform",
         steps: int | None = None,
@@ -125,6 +127,7 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self.conditional = conditional
         self.network = network
         self.window = window
+        self.missing = missing
         self.learn_precision = learn_precision
         self.marginal = marginal
         self.steps = steps
@@ -152,8 +155,9 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             X: observations, N×d or images, as an array (memory-mapped ones are read batch by
                 batch), tensor or data frame; a list of such arrays, each of them a sequence (with
                 columns of its own, if there are labels for all of them), or an array of trials ×
-                time × channels (N×H×W are images where H = W); or a function
-                `(size, generator=…)` that draws pairs (x, x_pos).
+                time × channels (of bytes or booleans: images N×H×W); or a function
+                `(size, generator=…)` that draws pairs (x, x_pos). Gaps in an index of dates end a
+                sequence.
             X_pos: the positive of each observation. Without it, X is taken to be a sequence. (A
                 vector in its place is scikit-learn's y and is ignored, with a warning.)
             lag: steps between the members of a pair in a sequence: a number (1 by default), or
@@ -208,24 +212,7 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         With a window, rows are those of a sequence in order of time, or of several, by `groups`.
         """
         check_is_fitted(self, "model_")
-        whole, groups, lengths = inputs.joined(self, X, groups, reset=False)
-        data = inputs.observations(self, "X", whole, reset=False)
-        model = self.model_
-        if data.dtype != np.float32 and data.ndim == 2:
-            model = copy.deepcopy(model).double()
-        within = sequences(len(data), 1, groups)
-        seen = ArrayPairs(data, within=within, window=self.window_, counts=self.counts_)
-        codes = np.empty(
-            (len(data), model.space.dim), np.float64 if model is not self.model_ else np.float32
-        )
-        for start in range(0, len(data), fitting.AT_ONCE):
-            positions = np.arange(start, min(start + fitting.AT_ONCE, len(data)))
-            rows = within.rows(positions)
-            codes[rows] = fitting.encode(model, seen.observed(positions)).cpu().numpy()
-        if lengths is None:
-            return codes
-        parts = np.split(codes, np.cumsum(lengths)[:-1])
-        return parts if isinstance(X, (list, tuple)) else np.stack(parts)
+        return transform(self, X, groups)
 
     def log_density(self, X: Any, *, groups: Any = None) -> Any:
         """The log-density of the factors behind observations, N, with mean 0 over held-out pairs.

@@ -1,20 +1,22 @@
-"""Observations from files: npy, npz, csv and parquet."""
+"""Observations from files: npy, npz, csv, parquet, HDF5 and zarr."""
 
 from __future__ import annotations
 
-import csv
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from identica._validate import as_floats
-from identica.datasets.reading import map_npy, npz_names, read_npz, reading
+from identica._validate import one_of
+from identica.datasets.reading import reading
 from identica.errors import InputError
 from identica.estimator.pairs import rows_of
+from identica.estimator.readers import READERS, Source, open_file
+from identica.estimator.tables import numbers
+from identica.estimator.times import pieces, times_in
 
 Array = NDArray[Any]
 
@@ -23,11 +25,12 @@ class Observations(NamedTuple):
     """What a file holds.
 
     Attributes:
-        x: N×d or images; memory-mapped where the file allows.
+        x: N×d, trials × time × channels or images; memory-mapped where the file allows.
         columns: names of the columns, where they have some.
         positives: the positive of each row, if asked for.
-        groups: the sequence of each row, if asked for.
+        groups: the sequence of each row, if asked for, or if there are gaps in time.
         files: the files read, by the argument that named them: data, positives, groups.
+        notes: what was taken for granted, in words.
     """
 
     x: Array
@@ -35,42 +38,84 @@ class Observations(NamedTuple):
     positives: Array | None = None
     groups: Array | None = None
     files: Mapping[str, Path] = {}
+    notes: Sequence[str] = ()
 
 
-class Source(NamedTuple):
-    """Arrays of an npz or columns of a table by name, each read when it is asked for."""
+class Chosen(NamedTuple):
+    """Which columns of a table are observations, and how to read them."""
 
-    names: list[str]
-    get: Callable[[str], Array]
+    columns: str | None = None
+    drop: str | None = None
+    beside: tuple[str | None, ...] = ()
+    missing: str = "raise"
+
+    def of(self, path: Path, source: Source) -> list[str]:
+        """The columns of a table that are observations: those chosen, or all but those named otherwise."""
+        wanted = _names("columns", self.columns, path, source) or [
+            name for name in source.names if name not in self.beside
+        ]
+        dropped = _names("drop", self.drop, path, source)
+        return [name for name in wanted if name not in dropped]
 
 
 def read(
-    path: Path, *, array: str | None = None, positives: str | None = None, groups: str | None = None
+    path: Path,
+    *,
+    array: str | None = None,
+    positives: str | None = None,
+    groups: str | None = None,
+    columns: str | None = None,
+    drop: str | None = None,
+    index: str | None = None,
+    missing: str = "raise",
 ) -> Observations:
     """Read observations, with what belongs to them.
 
     Args:
-        path: the file: .npy, .npz, .csv or .parquet.
-        array: the array of observations in an npz; by default x, X or the only one.
-        positives: another file, or the name of an array in the npz.
-        groups: the name of a column of the table or of an array in the npz, or a file.
+        path: the file: .npy, .npz, .csv, .parquet, .h5, .hdf5 or .zarr.
+        array: the array of observations in a file of several; by default x, X or the only one.
+        positives: another file, or the name of an array in the same.
+        groups: the name of a column of the table or of an array in the file, or another file.
+        columns, drop: columns of the table to use, or not to use, with commas between their names.
+        index: the column or array that says when rows were observed, in numbers or dates; by default
+            the one that was written as an index. Gaps in it end a sequence.
+        missing: "raise" an error if cells are empty or NaN, or "drop": they become NaN.
     """
-    found, kind = _open("DATA", path), path.suffix.lower()
+    one_of("missing", missing, ("raise", "drop"))
+    found, kind = open_file("DATA", path), path.suffix.lower()
     named = found if isinstance(found, Source) else Source([], dict[str, Array]().__getitem__)
-    if array is not None and kind != ".npz":
-        raise InputError(f"array names an array of an npz, but {path} is {kind}: leave it out")
-    files, columns = {"data": path}, None
-    if kind in TABLES:
-        columns = [name for name in named.names if name != groups]
-    x = _observations("DATA", path, found, array, columns)
+    if array is not None and (named.table or not named.names):
+        raise InputError(
+            f"array names an array of a file of several, but {path} is {kind}: leave it out"
+        )
+    if not named.table:
+        for option, given in {"columns": columns, "drop": drop}.items():
+            if given is not None:
+                raise InputError(
+                    f"{option} names columns of a table, but {path} is {kind}: leave it out"
+                )
+    files, notes = {"data": path}, []
+    if index is None and named.stamps is not None:
+        used = {
+            groups,
+            *_names("columns", columns, path, named),
+            *_names("drop", drop, path, named),
+        }
+        if named.stamps not in used:
+            index = named.stamps
+            notes.append(f"column {index!r} of {path} is the index, not one of the observations")
+    chosen = Chosen(columns, drop, (groups, index), missing)
+    x = _observations("DATA", path, found, chosen, array)
     other = group = None
     if positives is not None:
-        if kind == ".npz" and positives in named.names:
-            other = _checked("positives", named.get(positives))
+        if not named.table and positives in named.names:
+            other = _checked("positives", named.get(positives), missing)
         else:
             files["positives"] = _file("positives", positives, named.names)
-            source = _open("positives", files["positives"])
-            other = _observations("positives", files["positives"], source)
+            source = open_file("positives", files["positives"])
+            if isinstance(source, Source) and source.stamps is not None:
+                chosen = chosen._replace(beside=(*chosen.beside, source.stamps))
+            other = _observations("positives", files["positives"], source, chosen)
         if other.shape != x.shape:
             raise InputError(
                 f"positives must have the shape of the observations, {x.shape}, got {other.shape}"
@@ -81,41 +126,63 @@ def read(
         else:
             files["groups"] = _file("groups", groups, named.names)
             group = _labels(files["groups"], _vector(files["groups"]))
-    return Observations(x, columns, other, group, files)
+    if index is not None:
+        if index not in named.names:
+            raise InputError(f"index must be a name in DATA{_known(named.names)}, got {index!r}")
+        if positives is None:
+            times = times_in(f"index {index!r} of {path}", named.get(index), named.place)
+            cut = pieces("DATA", times, group)
+            if cut.gaps is not None:
+                group = cut.groups
+                notes.append(cut.gaps)
+    names = chosen.of(path, named) if named.table else None
+    return Observations(x, names, other, group, files, notes)
 
 
 def fingerprint(path: Path) -> dict[str, Any]:
-    """Size and hash of a file, which identify its content."""
-    with reading(path, "a file"), path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256")
-        return {"bytes": file.tell(), "sha256": digest.hexdigest()}
+    """Size and hash of a file, or of all files in a folder, which identify its content."""
+    if not path.is_dir():
+        with reading(path, "a file"), path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256")
+            return {"bytes": file.tell(), "sha256": digest.hexdigest()}
+    parts = sorted((str(p.relative_to(path)), p) for p in path.rglob("*") if p.is_file())
+    found = [(name, fingerprint(part)) for name, part in parts]
+    whole = hashlib.sha256(repr([(name, part["sha256"]) for name, part in found]).encode())
+    return {"bytes": sum(part["bytes"] for _, part in found), "sha256": whole.hexdigest()}
 
 
-def _open(argument: str, path: Path) -> Array | Source:
-    kind = path.suffix.lower()
-    if kind not in READERS:
-        raise InputError(f"{argument} must be a file of {', '.join(READERS)}, got {path}")
-    try:
-        with reading(path, kind):
-            return READERS[kind](path)
-    except InputError as error:
-        raise InputError(f"{argument}: {error}") from None
+def _names(option: str, text: str | None, path: Path, source: Source) -> list[str]:
+    """Names of columns with commas between them; a name may have commas itself."""
+    if text is None:
+        return []
+    names = [text] if text in source.names else [name.strip() for name in text.split(",")]
+    for name in names:
+        if name not in source.names:
+            raise InputError(
+                f"{option} must name columns of {path}{_known(source.names)}, got {name!r}"
+            )
+    return names
+
+
+def _known(names: list[str]) -> str:
+    more = ", …" if len(names) > 20 else ""
+    return f", which has {', '.join(names[:20])}{more}" if names else ""
 
 
 def _file(argument: str, value: str, names: list[str]) -> Path:
     if Path(value).suffix.lower() in READERS:
         return Path(value)
-    known = f"; DATA has {', '.join(names)}" if names else ""
-    raise InputError(f"{argument} must be a file, or a name in DATA, got {value!r}{known}")
+    raise InputError(f"{argument} must be a file, or a name in DATA{_known(names)}, got {value!r}")
 
 
 def _vector(path: Path) -> Array:
     """The labels in a file: its only array or column."""
-    found = _open("groups", path)
+    found = open_file("groups", path)
     if isinstance(found, Source):
-        if len(found.names) != 1:
-            raise InputError(f"groups must be one column, but {path} has {', '.join(found.names)}")
-        found = found.get(found.names[0])
+        names = [name for name in found.names if name != found.stamps]
+        if len(names) != 1:
+            raise InputError(f"groups must be one column, but {path} has {', '.join(names)}")
+        found = found.get(names[0])
     return found.reshape(-1) if found.ndim and found.size == len(found) else found
 
 
@@ -127,23 +194,23 @@ def _labels(path: Path, values: Array) -> Array:
 
 
 def _observations(
-    argument: str,
-    path: Path,
-    found: Array | Source,
-    array: str | None = None,
-    columns: list[str] | None = None,
+    argument: str, path: Path, found: Array | Source, chosen: Chosen, array: str | None = None
 ) -> Array:
     """The observations in what a file holds: an array, one of several, or columns side by side."""
     if not isinstance(found, Source):
-        return _checked(argument, found)
-    if path.suffix.lower() in TABLES:
-        columns = found.names if columns is None else columns
-        if not columns:
+        return _checked(argument, found, chosen.missing)
+    if found.table:
+        names = chosen.of(path, found)
+        if not names:
             raise InputError(
                 f"{argument} must hold observations, but {path} has no columns for them"
             )
-        table = [_numbers(path, name, found.get(name)) for name in columns]
-        return _checked(argument, np.stack(table, axis=1))
+        blank = chosen.missing == "drop"
+        table = [
+            numbers(f"column {name!r} of {path}", found.get(name), found.place, blank=blank)
+            for name in names
+        ]
+        return _checked(argument, np.stack(table, axis=1).astype(float), chosen.missing)
     if array is None:
         usual = [name for name in found.names if name in ("x", "X")] or found.names
         if len(usual) != 1:
@@ -152,85 +219,16 @@ def _observations(
         array = usual[0]
     elif array not in found.names:
         raise InputError(f"array must be one of {', '.join(found.names)} in {path}, got {array!r}")
-    return _checked(argument, found.get(array))
+    return _checked(argument, found.get(array), chosen.missing)
 
 
-def _checked(argument: str, x: Array) -> Array:
-    """Observations that can be fitted: finite real numbers, N×d or images."""
+def _checked(argument: str, x: Array, missing: str) -> Array:
+    """Observations that can be fitted: finite real numbers, N×d, trials or images."""
     if x.dtype.kind not in "buif":
         raise InputError(f"{argument} must hold real numbers, got {x.dtype}")
     if x.ndim < 2 or x.size == 0:
         raise InputError(f"{argument} must have shape N×d, or N×… for images, got {x.shape}")
-    if x.dtype.kind == "f":
+    if x.dtype.kind == "f" and missing == "raise":
         for start in range(0, len(x), 4096):
             rows_of(argument, x, np.arange(start, min(start + 4096, len(x))))
     return x
-
-
-def _numbers(path: Path, name: str, values: Array) -> Array:
-    try:
-        return as_floats(name, values)
-    except InputError:
-        raise InputError(
-            f"column {name!r} of {path} must hold numbers: leave it out, or name it in groups"
-        ) from None
-
-
-# --- each kind of file ------------------------------------------------------------------------------
-
-
-def _npz(path: Path) -> Source:
-    return Source(npz_names(path), lambda name: read_npz(path, [name])[name])
-
-
-def _csv(path: Path) -> Source:
-    """Columns of a table with commas, semicolons or tabs; names in the first line, if it has any."""
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        start = file.readline()
-        mark = max(",;\t", key=start.count)
-        file.seek(0)
-        lines = [line for line in csv.reader(file, delimiter=mark) if line]
-    if not lines:
-        raise InputError(f"{path} is empty")
-    width = len(lines[0])
-    for number, line in enumerate(lines, 1):
-        if len(line) != width:
-            raise InputError(f"{path}: line {number} has {len(line)} cells, the first {width}")
-    named = not all(map(_is_number, lines[0]))
-    names = [name.strip() for name in lines[0]] if named else [f"x{k}" for k in range(width)]
-    if len(set(names)) < width:
-        raise InputError(f"{path}: columns must have different names, got {', '.join(names)}")
-    place = {name: k for k, name in enumerate(names)}
-    return Source(
-        names, lambda name: np.array([line[place[name]] for line in lines[named:]], object)
-    )
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _parquet(path: Path) -> Source:
-    try:
-        import pandas
-
-        frame = pandas.read_parquet(path)
-    except ImportError:
-        raise InputError(
-            "parquet files need pandas and pyarrow (pip install pandas pyarrow); csv and npy do not"
-        ) from None
-    columns = {str(name): frame[name].to_numpy() for name in frame.columns}
-    return Source(list(columns), columns.__getitem__)
-
-
-TABLES = (".csv", ".parquet")
-READERS: dict[str, Callable[[Path], Array | Source]] = {
-    ".npy": map_npy,
-    ".npz": _npz,
-    ".csv": _csv,
-    ".parquet": _parquet,
-}

@@ -15,16 +15,27 @@ from sklearn.utils.validation import validate_data
 from torch import Tensor
 
 from identica._random import as_generator
-from identica._validate import InputTypeError, as_array, count, is_auto
+from identica._validate import InputTypeError, as_array, count, is_auto, one_of
 from identica.errors import InputError
 from identica.estimator.labels import as_labels
-from identica.estimator.pairs import ArrayPairs, Batch, PairSampler, are_counts, finite
-from identica.estimator.sequences import check_pairs, sequences
+from identica.estimator.pairs import (
+    ArrayPairs,
+    Batch,
+    PairSampler,
+    are_counts,
+    finite,
+    incomplete,
+)
+from identica.estimator.sequences import Sequences, check_pairs, sequences
+from identica.estimator.tables import from_cells, from_frame, is_frame, names_of
+from identica.estimator.times import pieces, times_of
 
 if TYPE_CHECKING:
     from identica.estimator import ContrastiveICA
 
 Array = NDArray[Any]
+
+IMAGES = ("uint8", "bool", "torch.uint8", "torch.bool")  # types of arrays N×H×W that are images
 
 
 def checked(sampler: Callable[..., Any]) -> PairSampler:
@@ -78,11 +89,6 @@ def pairs_of(
             ica._shape, ica.n_features_in_ = tuple(x.shape[1:]), x[0].numel()
             ica.__dict__.pop("feature_names_in_", None)
         return sample, None
-    if X_pos is None:
-        X, groups, lengths = joined(ica, X, groups, labels, reset=reset)
-        if lengths is not None and isinstance(labels, (list, tuple)):
-            labels = np.concatenate([np.asarray(part) for part in labels])
-    data = observations(ica, "X", X, reset=reset)
     if X_pos is not None and _is_vector(X_pos):
         warnings.warn(
             "a vector in the place of X_pos is taken for labels y and ignored; sequences are "
@@ -91,10 +97,15 @@ def pairs_of(
         )
         X_pos = None
     if X_pos is None:
+        X, groups, lengths = joined(ica, X, groups, labels, reset=reset)
+        if lengths is not None and isinstance(labels, (list, tuple)):
+            labels = np.concatenate([np.asarray(part) for part in labels])
+        data = observations(ica, "X", X, reset=reset)
         both = lag is not None
         if lag is None or (is_auto(lag) and not reset):
             lag = 1 if reset or ica.lag_ is None else ica.lag_
         within = sequences(len(data), 1 if is_auto(lag) else lag, groups)
+        within = complete(ica, data, within)
         check_pairs(within, lag)
         if labels is None:
             return ArrayPairs(data, within=within), lag
@@ -107,9 +118,14 @@ def pairs_of(
         raise InputError(
             "X_pos says what is paired: lag, groups and labels must not be given with it"
         )
+    X, _, _ = joined(ica, X, None, reset=reset, timed=False)
+    data = observations(ica, "X", X, reset=reset)
+    X_pos, _, _ = joined(ica, X_pos, None, reset=False, timed=False)
     other = observations(ica, "X_pos", X_pos, reset=False)
     if other.shape != data.shape:
         raise InputError(f"X_pos must have the shape of X, {data.shape}, got {other.shape}")
+    if _drops(ica) and (missing := incomplete(data) | incomplete(other)).any():
+        data, other = data[~missing], other[~missing]
     if len(data) < 2:
         raise InputError(f"X must hold at least 2 pairs, got n_samples={len(data)}")
     return ArrayPairs(data, other), None
@@ -152,29 +168,42 @@ class Sessions(NamedTuple):
 
 
 def joined(
-    ica: ContrastiveICA, X: Any, groups: Any, labels: Any = None, *, reset: bool
+    ica: ContrastiveICA,
+    X: Any,
+    groups: Any,
+    labels: Any = None,
+    *,
+    reset: bool,
+    timed: bool = True,
 ) -> tuple[Any, Any, Sequence[int] | None]:
     """Sequences in a row: rows of all, the sequence of each row, and the length of each.
 
     A list of arrays (rows × columns) holds a sequence each, and so does an array of trials × time ×
-    channels. An array N×H×W of square pictures holds N images. What is neither stays as it is; once
-    fitted, the estimator knows which of them X is. Sequences with columns of their own share no column
-    of what is returned; `labels` say what they have in common.
+    channels (`are_trials`). What is neither stays as it is. Sequences with columns of their own share no
+    column of what is returned; `labels` say what they have in common. Gaps in an index of dates end a
+    sequence too, unless the order of rows does not matter (`timed`).
     """
     if reset:
         ica._sessions = None
-        trials = getattr(X, "ndim", 0) == 3 and ica.network is None and X.shape[1] != X.shape[2]
-    else:
-        trials = getattr(X, "ndim", 0) == 3 and len(ica._shape) == 1
-    if isinstance(X, (list, tuple)) and X and all(getattr(part, "ndim", 0) == 2 for part in X):
-        parts = [np.asarray(as_array("X", part)) for part in X]
-    elif trials and len(X):
-        parts = list(np.asarray(as_array("X", X)))
-    else:
-        return X, groups, None
+    trials = are_trials(ica, X, reset=reset)
+    if not trials and not _is_list(X):
+        return X, _uninterrupted("X", X, groups, reset) if timed else groups, None
     if groups is not None:
-        raise InputError("X holds sequences by itself: groups must not be given")
+        hint = f"; for images of {X.dtype}, write N×H×W×1" if trials else ""
+        raise InputError(f"X holds sequences by itself: groups must not be given{hint}")
+    if trials:
+        data = X if isinstance(X, np.memmap) else _array("X", X)
+        number, time, channels = data.shape
+        return data.reshape(-1, channels), np.repeat(np.arange(number), time), [time] * number
+    parts = [_plain(f"X[{k}]", part) for k, part in enumerate(X)]
     widths = [part.shape[1] for part in parts]
+    names = [names_of(part) for part in X if is_frame(part)]
+    if len(set(widths)) == 1 and any(other != names[0] for other in names):
+        other = next(other for other in names if other != names[0])
+        raise InputError(
+            f"X must hold sequences of the same columns, got {', '.join(names[0])} and "
+            f"{', '.join(other)}"
+        )
     if reset and len(set(widths)) > 1:
         if labels is None:
             raise InputError(
@@ -182,21 +211,65 @@ def joined(
                 "that all of them have, such as what was shown or where the animal was"
             )
         for k, part in enumerate(parts):
-            finite(f"X[{k}]", part)
-        ica._sessions = Sessions.measure(parts)
+            _finite(ica, f"X[{k}]", part)
+        ica._sessions = Sessions.measure([part[~incomplete(part)] for part in parts])
     lengths = [len(part) for part in parts]
     if ica._sessions is None and len(set(widths)) > 1:
         raise InputError(f"X must hold sequences of the same columns, got {sorted(set(widths))}")
     whole = np.concatenate(parts) if ica._sessions is None else ica._sessions.rows(parts)
-    return whole, np.repeat(np.arange(len(parts)), lengths), lengths
+    if not timed:
+        return whole, np.repeat(np.arange(len(parts)), lengths), lengths
+    first, inner = 0, []
+    for k, part in enumerate(X):
+        found = _uninterrupted(f"X[{k}]", part, np.zeros(lengths[k], np.int64), reset)
+        inner.append(first + found)
+        first += int(found.max(initial=-1)) + 1
+    return whole, np.concatenate(inner), lengths
+
+
+def are_trials(ica: ContrastiveICA, X: Any, *, reset: bool = True) -> bool:
+    """Whether an array of three dimensions is one of trials × time × channels.
+
+    By its type: those of bytes or booleans are images N×H×W, all others are trials. A network of one's own
+    may take observations of any shape. Once fitted, the estimator knows which of them X is.
+    """
+    if getattr(X, "ndim", 0) != 3 or not len(X):
+        return False
+    if not reset:
+        return len(ica._shape) == 1
+    return ica.network is None and str(X.dtype) not in IMAGES
+
+
+def _uninterrupted(name: str, X: Any, groups: Any, reset: bool) -> Any:
+    """Groups, cut at the gaps of an index of dates; a warning says where these are (`reset`)."""
+    if (times := times_of(X)) is None:
+        return groups
+    found = pieces(name, times, groups)
+    if found.gaps is not None and reset:
+        warnings.warn(f"{found.gaps}; reset its index if the steps are alike", stacklevel=5)
+    return found.groups
+
+
+def _plain(name: str, X: Any) -> Array:
+    """Numbers as an array, with those of a data frame checked column by column."""
+    if is_frame(X):
+        return from_frame(name, X)
+    data = _array(name, X)
+    return from_cells(name, data) if data.dtype.kind in "OU" and data.size else data
+
+
+def _array(name: str, X: Any) -> Array:
+    return np.asarray(as_array(name, X))
 
 
 def observations(ica: ContrastiveICA, name: str, X: Any, *, reset: bool) -> Array:
     """Rows or images as an array, checked; memory maps stay what they are."""
-    if isinstance(X, Tensor):
-        X = np.asarray(as_array(name, X))
-    mapped = isinstance(X, np.memmap)
-    if isinstance(X, np.ndarray) and X.ndim > 2:
+    columns = None
+    if is_frame(X):
+        data, columns = from_frame(name, X), names_of(X)
+        _validated(ica, name, X, reset=reset, skip_check_array=True)
+    elif getattr(X, "ndim", 0) > 2:
+        X = X if isinstance(X, np.memmap) else _array(name, X)
         data = X
         if X.dtype.kind not in "buif" or X.size == 0:
             raise InputError(f"{name} must hold numbers, got {X.dtype} of shape {X.shape}")
@@ -204,14 +277,13 @@ def observations(ica: ContrastiveICA, name: str, X: Any, *, reset: bool) -> Arra
             ica.n_features_in_ = math.prod(X.shape[1:])
             ica.__dict__.pop("feature_names_in_", None)
     else:
-        try:
-            data = validate_data(ica, X, reset=reset, dtype="numeric", ensure_all_finite=False)
-        except TypeError as error:
-            raise InputTypeError(f"{name}: {error}") from None
-        except (ValueError, OverflowError) as error:
-            raise InputError(f"{name}: {error}") from None
-    if not mapped and data.dtype.kind == "f":
-        finite(name, data)
+        X = _array(name, X) if isinstance(X, (Tensor, list, tuple)) else X
+        if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "OU" and X.size:
+            X = from_cells(name, X)
+        data = _validated(ica, name, X, reset=reset, dtype="numeric", ensure_all_finite=False)
+    mapped = isinstance(X, np.memmap)
+    if not mapped:
+        _finite(ica, name, data, columns)
     if reset:
         ica._shape = tuple(data.shape[1:])
     elif data.shape[1:] != ica._shape:
@@ -221,8 +293,46 @@ def observations(ica: ContrastiveICA, name: str, X: Any, *, reset: bool) -> Arra
     return X if mapped else data
 
 
+def _validated(ica: ContrastiveICA, name: str, X: Any, **options: Any) -> Any:
+    """What scikit-learn makes of X: numbers, and its features noted or compared."""
+    try:
+        return validate_data(ica, X, **options)
+    except TypeError as error:
+        raise InputTypeError(f"{name}: {error}") from None
+    except (ValueError, OverflowError) as error:
+        raise InputError(f"{name}: {error}") from None
+
+
+def _drops(ica: ContrastiveICA) -> bool:
+    return one_of("missing", ica.missing, ("raise", "drop")) == "drop"
+
+
+def _finite(
+    ica: ContrastiveICA, name: str, data: Array, columns: Sequence[str] | None = None
+) -> None:
+    """Raise if an entry is infinite, or NaN where rows with NaN are not left out."""
+    if data.dtype.kind == "f":
+        finite(name, np.where(np.isnan(data), 0, data) if _drops(ica) else data, None, columns)
+
+
+def complete(ica: ContrastiveICA, data: Array, within: Sequences) -> Sequences:
+    """Sequences without the rows that hold NaN, if they are to be left out."""
+    missing = incomplete(data) if _drops(ica) else np.zeros(0, bool)
+    return within.without(missing) if missing.any() else within
+
+
+def _is_list(data: Any) -> bool:
+    """Whether data are a list of tables or arrays, rows × columns."""
+    if not isinstance(data, (list, tuple)) or not data:
+        return False
+    return all(len(getattr(part, "shape", ())) == 2 for part in data)
+
+
 def _is_vector(data: Any) -> bool:
-    return len(data.shape if hasattr(data, "shape") else as_array("X_pos", data).shape) == 1
+    return (
+        not _is_list(data)
+        and len(data.shape if hasattr(data, "shape") else as_array("X_pos", data).shape) == 1
+    )
 
 
 def seed_of(random_state: Any) -> int:

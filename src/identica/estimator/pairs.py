@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import mmap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -86,8 +86,10 @@ class ArrayPairs:
     @property
     def total(self) -> int:
         """Number of pairs, of every part."""
-        by_row = self.within is None or (self.labels is not None and not self.both)
-        return len(self.x) if by_row else cast(Sequences, self.within).pairs
+        if self.within is None:
+            return len(self.x)
+        by_row = self.labels is not None and not self.both
+        return self.within.size if by_row else self.within.pairs
 
     def __len__(self) -> int:
         return self.total if self.numbers is None else len(self.numbers)
@@ -215,8 +217,22 @@ def are_counts(data: Array) -> bool:
     if data.ndim != 2 or data.dtype.kind not in "uif":
         return False
     some = _read(data, np.arange(0, len(data), max(1, len(data) // LOOKED_AT)))
+    some = some[~np.isnan(some)]  # of rows that are left out
+    if some.size == 0:
+        return False
     found = some.min() >= 0 and 1 < some.max() < 256 and (some == np.round(some)).all()
-    return bool(found and (isinstance(data, np.memmap) or data.min() >= 0))
+    return bool(found and (isinstance(data, np.memmap) or not (data < 0).any()))
+
+
+def incomplete(data: Array) -> NDArray[np.bool_]:
+    """Which rows hold NaN, read some at a time."""
+    missing = np.zeros(len(data), bool)
+    if data.dtype.kind == "f":
+        step = max(1, AT_ONCE // max(1, data[:1].nbytes))
+        for start in range(0, len(data), step):
+            some = np.arange(start, min(start + step, len(data)))
+            missing[some] = np.isnan(_read(data, some).reshape(len(some), -1)).any(axis=1)
+    return missing
 
 
 def rows_of(name: str, data: Array, index: Indices) -> Tensor:
@@ -233,8 +249,13 @@ def rows_of(name: str, data: Array, index: Indices) -> Tensor:
     return torch.from_numpy(rows)
 
 
-def finite(name: str, data: Array, index: Indices | None = None) -> None:
-    """Raise if an entry is NaN or infinite, and say in which row; `index` has the numbers of rows."""
+def finite(
+    name: str,
+    data: Array,
+    index: Indices | None = None,
+    columns: Sequence[str] | None = None,
+) -> None:
+    """Raise if an entry is NaN or infinite, and say where; `index` has the numbers of rows."""
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(data.sum()):  # much faster than entry by entry, and rarely wrong
             return
@@ -244,9 +265,11 @@ def finite(name: str, data: Array, index: Indices | None = None) -> None:
     row, column = np.argwhere(~good)[0]
     number = row if index is None else index[row]
     where = f"row {number}" + (f", column {column}" if data.ndim == 2 else "")
+    where += " (from 0)" if columns is None else f" (from 0), {columns[column]!r}"
+    advice = "" if np.isinf(data).any() else '; missing="drop" leaves such rows out'
     raise InputError(
         f"{name} must be finite, but {(~good).any(1).sum()} rows hold NaN or infinity, such as "
-        f"{where} (from 0)"
+        f"{where}{advice}"
     )
 
 

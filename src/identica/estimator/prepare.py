@@ -124,13 +124,13 @@ def _in_memory(sample: ArrayPairs, enter: nn.Module) -> ArrayPairs:
         ]
         return torch.cat(parts).numpy()
 
-    rows = len(sample.x)
     if sample.within is None:
+        rows = len(sample.x)
         x, x_pos = sample.x, sample.x if sample.x_pos is None else sample.x_pos
         both = (every(partial(sample.rows, "X", data), rows) for data in (x, x_pos))
         return ArrayPairs(*both)
     within = replace(sample.within, order=None)
-    ready = every(sample.observed, rows)
+    ready = every(sample.observed, within.size)
     return replace(sample, x=ready, within=within, window=1, counts=False)
 
 

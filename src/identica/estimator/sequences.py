@@ -26,7 +26,8 @@ class Sequences:
     Attributes:
         low, high: least and greatest lag; a lag is uniform between them, cut at the sequence's end.
         ends: position just past the end of each sequence, ascending.
-        order: the row at each position; None where rows are in that order already.
+        order: the row at each position; None where rows are in that order already. Rows that are not
+            in there belong to no sequence.
     """
 
     low: int
@@ -38,6 +39,11 @@ class Sequences:
     def _until(self) -> Indices:
         """Pairs in all sequences up to each."""
         return np.cumsum(np.maximum(np.diff(self.ends, prepend=0) - self.low, 0))
+
+    @property
+    def size(self) -> int:
+        """How many rows the sequences have in all."""
+        return int(self.ends[-1])
 
     @property
     def pairs(self) -> int:
@@ -71,6 +77,18 @@ class Sequences:
     def apart(self, more: int) -> Sequences:
         """The same sequences, with pairs that are some steps further apart."""
         return replace(self, low=self.low + more, high=self.high + more)
+
+    def without(self, missing: NDArray[np.bool_]) -> Sequences:
+        """The same sequences without some rows, and cut there: no pair or window spans a missing row.
+
+        >>> sequences(6).without(np.array([False, False, True, False, False, False])).ends.tolist()
+        [2, 5]
+        """
+        rows = self.rows(np.arange(self.size))
+        kept = ~missing[rows]
+        before = np.cumsum(kept)
+        ends = np.unique(np.r_[before[self.ends - 1], before[~kept]])
+        return replace(self, ends=ends[ends > 0] if kept.any() else ends, order=rows[kept])
 
 
 def sequences(rows: int, lag: Lag = 1, groups: Any = None) -> Sequences:
@@ -130,7 +148,7 @@ def is_missing(label: Any) -> bool:
 
 def check_pairs(within: Sequences, lag: Lag) -> None:
     """Raise unless there are at least two pairs."""
-    rows = int(within.ends[-1])
+    rows = within.size
     if within.high >= max(rows, 2):
         raise InputError(f"lag must be smaller than the number of rows, {rows}, got {lag}")
     if within.pairs < 2:

@@ -42,7 +42,8 @@ def some_labelled(pairs: ArrayPairs, z: Any) -> Labelled:
     total = len(pairs.x)
     if len(factors) != total:
         raise InputError(f"Z must have a row for each of {total} rows of X, got {len(factors)}")
-    some = np.random.default_rng(0).permutation(total)[: fitting.JUDGED]
+    size = total if pairs.within is None else pairs.within.size
+    some = np.random.default_rng(0).permutation(size)[: fitting.JUDGED]
     if pairs.within is None:
         rows, x = some, pairs.rows("X", pairs.x, some)
     else:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import itertools
 import os
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
@@ -18,7 +17,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from identica._validate import count as whole
 from identica._validate import positive
 from identica.errors import InputError
 from identica.losses._kernels import DOT, OTHER, ROWS, kernel
@@ -40,26 +38,19 @@ def mean_log_sum_exp(
     count: int,
     slow: Callable[..., Tensor] | None = None,
 ) -> Tensor:
-    """Mean over the queries of the log-sum-exp of their similarities with a window of keys:
+    """The sum of `_negatives`, with s_ij = scale·⟨q_i, k_j⟩ if p is None and −scale·Σ_d |q_id − k_jd|^p
+    otherwise (whose slope counts as 0 where q_id = k_jd).
 
-        mean_i log( [e^{positive_i}] + Σ_{j ∈ W(i)} e^{s_ij + [bias_j]} ),
-        W(i) = {i + first + o mod K : 0 ≤ o < count}
-
-    with s_ij = scale·⟨q_i, k_j⟩ if p is None and −scale·Σ_d |q_id − k_jd|^p otherwise (whose slope
-    counts as 0 where q_id = k_jd). Differentiable in all tensors, in one pass only once: a graph of
-    the gradients (`create_graph=True`) is made by `slow`, the same function in torch. The same bits come out
-    each time with the same number of threads, which is torch's. Where an input is not finite, the
-    result is NaN.
+    Differentiable in all tensors, but the kernel only once: a graph of the gradients (`create_graph=True`)
+    is made by `slow`, the same function in torch. With the same number of threads, which is torch's, the
+    same bits come out each time. Where an input is not finite, the result is NaN.
 
     Args:
-        queries: A×n, float32 on the CPU.
-        keys: K×n; may be the queries themselves.
-        positives: (A,), or None to leave that term out.
+        queries, keys: A×n and K×n, float32 on the CPU; they may be the same tensor.
+        positives, biases: of shape A and K; without positives that term is left out.
         scale: 0-dimensional, above 0.
-        biases: (K,), or None for zeros.
         p: exponent above 0, or None for the dot product.
-        first: offset of the window from the query's own index.
-        count: number of keys in a window, at most K.
+        first, count: offset of the window from the query's own index, and its number of keys.
         slow: the same as a function of the five tensors; without it, a graph of the gradients is
             refused.
 
@@ -67,20 +58,24 @@ def mean_log_sum_exp(
     >>> mean_log_sum_exp(codes, codes, None, torch.tensor(1.0), p=1, first=1, count=1)
     tensor(-2.)
     """
-    _check(queries, keys, positives, scale, biases, p, first, count)
+    named = {"queries": queries, "keys": keys, "positives": positives, "biases": biases}
+    for name, x in named.items():
+        if x is not None and (x.dtype != torch.float32 or x.device.type != "cpu"):
+            raise InputError(f"{name} must be float32 on the CPU, got {x.dtype} on {x.device}")
+    positive("scale", scale.item())
     tensors = (queries, keys, positives, scale, biases)
     if torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in tensors):
         return _MeanLogSumExp.apply(*tensors, p, first, count, slow)  # type: ignore[no-untyped-call]
-    value, *_ = _evaluate(*tensors, p, first, count, gradient=False)
+    value, *_ = _evaluate(tensors, p, first, count, gradient=False)
     return value
 
 
 class _MeanLogSumExp(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, *arguments: Any) -> Tensor:
-        *inputs, ctx.slow = arguments
-        value, *gradients = _evaluate(*inputs, gradient=True)
-        ctx.save_for_backward(*inputs[:5], *gradients)
+        *tensors, p, first, count, ctx.slow = arguments
+        value, *gradients = _evaluate(tensors, p, first, count, gradient=True)
+        ctx.save_for_backward(*tensors, *gradients)
         return value
 
     @staticmethod
@@ -102,56 +97,11 @@ def _differentiable(slow: Any, inputs: Any, needed: Any) -> list[Tensor | None]:
     return [next(found) if need else None for need in needed]
 
 
-def _check(
-    queries: Tensor,
-    keys: Tensor,
-    positives: Tensor | None,
-    scale: Tensor,
-    biases: Tensor | None,
-    p: float | None,
-    first: int,
-    count: int,
-) -> None:
-    matrices = (("queries", queries, 2), ("keys", keys, 2))
-    for name, x, ndim in (*matrices, ("positives", positives, 1), ("biases", biases, 1)):
-        if x is None:
-            continue
-        if x.dtype != torch.float32 or x.device.type != "cpu":
-            raise InputError(f"{name} must be float32 on the CPU, got {x.dtype} on {x.device}")
-        if x.ndim != ndim or x.numel() == 0:
-            shape = "a non-empty matrix" if ndim == 2 else "a vector"
-            raise InputError(f"{name} must be {shape}, got shape {tuple(x.shape)}")
-    if queries.shape[1] != keys.shape[1]:
-        raise InputError(
-            f"keys must have as many columns as queries, got {keys.shape[1]} and {queries.shape[1]}"
-        )
-    if positives is not None and len(positives) != len(queries):
-        raise InputError(
-            f"positives must have one value per query, got {len(positives)} for {len(queries)}"
-        )
-    if biases is not None and len(biases) != len(keys):
-        raise InputError(f"biases must have one value per key, got {len(biases)} for {len(keys)}")
-    positive("scale", scale.item())
-    if p is not None:
-        positive("p", p)
-    whole("first", first, at_least=-sys.maxsize)
-    if whole("count", count) > len(keys):
-        raise InputError(f"count must be at most the number of keys, {len(keys)}, got {count}")
-
-
 def _evaluate(
-    queries: Tensor,
-    keys: Tensor,
-    positives: Tensor | None,
-    scale: Tensor,
-    biases: Tensor | None,
-    p: float | None,
-    first: int,
-    count: int,
-    *,
-    gradient: bool,
+    tensors: Sequence[Any], p: float | None, first: int, count: int, *, gradient: bool
 ) -> tuple[Any, ...]:
     """The value and its gradients in all tensors (zeros unless asked for)."""
+    queries, keys, positives, scale, biases = tensors
     (a, n), size, factor = queries.shape, len(keys), scale.item()
     rows, width = -(-a // ROWS) * ROWS, n + n % 2  # zeros fill up the last rows and an odd column
     q = np.zeros((rows, width), np.float32)
@@ -164,8 +114,7 @@ def _evaluate(
     bias = np.zeros(size) if biases is None else biases.detach().double().numpy()
     finite = all(np.isfinite(x).all() for x in (q, k, bias))
     if not (finite and (plus < np.inf).all()):
-        inputs = (queries, keys, positives, scale, biases)
-        nan = (None if x is None else torch.full_like(x, torch.nan) for x in inputs)
+        nan = (None if x is None else torch.full_like(x, torch.nan) for x in tensors)
         return queries.new_tensor(torch.nan), *nan
     # What the terms of a dot product may reach before they cancel; distances have one sign.
     reach = np.zeros(a, np.float32)

@@ -9,6 +9,8 @@ recomputing each block in the backward pass.
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
@@ -18,53 +20,30 @@ from identica.families import Family, Joint
 BLOCK = 1 << 22  # entries of the largest temporary: rows × keys × dimensions
 
 
-def mean_log_sum_exp(
-    conditional: Family,
-    queries: Tensor,
-    keys: Tensor,
-    positives: Tensor | None,
-    inverse_tau: Tensor,
-    biases: Tensor | None = None,
-    *,
-    first: int,
-    count: int,
-) -> Tensor:
-    """The mean over the queries (A×n) of the log-sum above, for keys K×n, positives of shape A and
-    biases of shape K."""
+# queries A×n, keys K×n, positives A, 1/τ, biases K
+Tensors = tuple[Tensor, Tensor, Tensor | None, Tensor, Tensor | None]
+
+
+def mean_log_sum_exp(conditional: Family, tensors: Tensors, *, first: int, count: int) -> Tensor:
+    """The mean above over the queries."""
+    queries, keys, positives, inverse_tau, biases = tensors
     plain = queries.device.type == "cpu" and queries.dtype == torch.float32
-    if plain and not isinstance(conditional, Joint):
-        from identica.losses import _fused
+    if not plain or isinstance(conditional, Joint):
+        return by_blocks(conditional, tensors, first=first, count=count)
+    from identica.losses import _fused
 
-        def slow(
-            queries: Tensor,
-            keys: Tensor,
-            positives: Tensor | None,
-            scale: Tensor,
-            biases: Tensor | None,
-        ) -> Tensor:
-            tensors = queries, keys, positives, scale / conditional.precision, biases
-            return by_blocks(conditional, *tensors, first=first, count=count)
+    def slow(*tensors: Any) -> Tensor:
+        queries, keys, positives, scale, biases = tensors
+        same = queries, keys, positives, scale / conditional.precision, biases
+        return by_blocks(conditional, same, first=first, count=count)
 
-        tensors = queries, keys, positives, conditional.precision * inverse_tau, biases
-        return _fused.mean_log_sum_exp(
-            *tensors, p=conditional.p, first=first, count=count, slow=slow
-        )
-    tensors = queries, keys, positives, inverse_tau, biases
-    return by_blocks(conditional, *tensors, first=first, count=count)
+    scaled = queries, keys, positives, conditional.precision * inverse_tau, biases
+    return _fused.mean_log_sum_exp(*scaled, p=conditional.p, first=first, count=count, slow=slow)
 
 
-def by_blocks(
-    conditional: Family,
-    queries: Tensor,
-    keys: Tensor,
-    positives: Tensor | None,
-    inverse_tau: Tensor,
-    biases: Tensor | None = None,
-    *,
-    first: int,
-    count: int,
-) -> Tensor:
+def by_blocks(conditional: Family, tensors: Tensors, *, first: int, count: int) -> Tensor:
     """The same in plain torch, for any device, dtype and family."""
+    queries, keys, positives, inverse_tau, biases = tensors
 
     def log_sums(
         rows: Tensor, block: Tensor, keys: Tensor, inverse_tau: Tensor, biases: Tensor | None

@@ -6,12 +6,12 @@ import torch
 from torch import Tensor, nn
 
 from identica._tensors import floats
-from identica._validate import count, finite, flag, positive
+from identica._validate import count, finite, flag, members, positive
 from identica.distributed import gather
 from identica.errors import InputError
 from identica.families import GeneralizedNormal
 from identica.losses._negatives import mean_log_sum_exp
-from identica.losses.infonce import check_codes, check_finite, start_and_steps, window
+from identica.losses.infonce import check_codes, check_finite, window
 
 
 class AlignUniform(nn.Module):
@@ -48,7 +48,7 @@ class AlignUniform(nn.Module):
             raise InputError(f"alpha must lie between 0 and 1, got {alpha!r}")
         self.anneal = anneal
         if anneal is not None:
-            start, steps = start_and_steps(anneal)
+            start, steps = members("anneal", anneal, "(start, steps)", 2)
             if not (0 <= finite("anneal", start) < 1 and alpha < 1):
                 raise InputError(
                     f"anneal must start from below 1 to an alpha below 1, got {start!r}"
@@ -70,9 +70,8 @@ class AlignUniform(nn.Module):
         alpha = self._alpha()
         keys, offset = gather(h) if self.training else (h, 0)
         first, number = window(len(keys), self.self_negative, None)
-        log_sum = mean_log_sum_exp(
-            self.conditional, h, keys, None, h.new_ones(()), first=offset + first, count=number
-        )
+        tensors = h, keys, None, h.new_ones(()), None
+        log_sum = mean_log_sum_exp(self.conditional, tensors, first=offset + first, count=number)
         uniformity = log_sum - torch.log(h.new_tensor(number))
         alignment = -self.conditional.similarity(h, h_pos).mean()
         return alpha * uniformity + (1 - alpha) * alignment

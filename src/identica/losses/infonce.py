@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from identica._tensors import floats, same_device
-from identica._validate import count, flag, function, members, one_of, positive
+from identica._validate import count, flag, function, instance, members, one_of, positive
 from identica.distributed import gather, mean
 from identica.errors import InputError
 from identica.families import Family
@@ -82,17 +82,12 @@ class InfoNCE(nn.Module):
         pull: tuple[float, int, int] | None = None,
     ) -> None:
         super().__init__()
-        if not isinstance(conditional, Family):
-            raise InputError(
-                f"conditional must be a family such as Laplace(1), got {conditional!r}"
-            )
+        instance("conditional", conditional, Family, "a family such as Laplace(1)")
         self.conditional, self.self_negative = conditional, flag("self_negative", self_negative)
         self.negatives = None if negatives is None else count("negatives", negatives)
-        self.effective_negatives = (
-            None
-            if effective_negatives is None
-            else count("effective_negatives", effective_negatives, at_least=2)
-        )
+        self.effective_negatives = effective_negatives
+        if effective_negatives is not None:
+            self.effective_negatives = count("effective_negatives", effective_negatives, at_least=2)
         self.positive_in_denominator = flag("positive_in_denominator", positive_in_denominator)
         self.negatives_from = one_of("negatives_from", negatives_from, SOURCES)
         if self.negatives_from == "positives" and self.self_negative:
@@ -115,7 +110,7 @@ class InfoNCE(nn.Module):
         if anneal is not None:
             if learn_tau:
                 raise InputError("anneal sets the temperature, so learn_tau must be False")
-            start, steps = start_and_steps(anneal)
+            start, steps = members("anneal", anneal, "(start, steps)", 2)
             self.log_rise = float(log_tau) - math.log(positive("anneal", start))
             self.log_end, self.rise_steps = float(log_tau), count("anneal", steps)
             self.log_tau.data -= self.log_rise
@@ -211,13 +206,11 @@ class InfoNCE(nn.Module):
         return calls
 
     def _check_pull(self, pull: Any) -> tuple[float, int, int]:
-        three = members("pull", pull, "(gain, start, stop)")
-        if len(three) != 3:
-            raise InputError(f"pull must be (gain, start, stop), got {len(three)} members")
+        gain, start, stop = members("pull", pull, "(gain, start, stop)", 3)
         if self.conditional.p is not None:
             raise InputError(f"pull needs a dot product, and {self.conditional} has a distance")
-        start = count("pull", three[1], at_least=0)
-        return positive("pull", three[0]), start, count("pull", three[2], at_least=start + 1)
+        start = count("pull", start, at_least=0)
+        return positive("pull", gain), start, count("pull", stop, at_least=start + 1)
 
     def _pulled(
         self, h: Tensor, h_pos: Tensor, calls: int, gain: float, start: int, stop: int
@@ -258,7 +251,7 @@ class InfoNCE(nn.Module):
             log_weight = math.log(weighed / number)
             beside = None if beside is None else beside - log_weight
         tensors = anchors, keys, beside, inverse_tau, biases
-        log_sum = mean_log_sum_exp(self.conditional, *tensors, first=offset + first, count=number)
+        log_sum = mean_log_sum_exp(self.conditional, tensors, first=offset + first, count=number)
         return log_sum + log_weight - similarity.mean()
 
 
@@ -287,17 +280,9 @@ def window(
     return first, available if negatives is None else negatives
 
 
-def start_and_steps(anneal: Any) -> tuple[Any, Any]:
-    """The two members of `anneal`."""
-    both = members("anneal", anneal, "(start, steps)")
-    if len(both) != 2:
-        raise InputError(f"anneal must be (start, steps), got {len(both)} members")
-    return both[0], both[1]
-
-
 def check_codes(h: Tensor, h_pos: Tensor) -> None:
     """Raise unless the codes of a batch are two N×n tensors with at least two rows."""
-    if h.ndim != 2 or h.shape != h_pos.shape:
+    if h.ndim != 2 or h.shape != h_pos.shape or h.shape[1] == 0:
         raise InputError(
             f"h and h_pos must both have shape N×n, got {tuple(h.shape)} and {tuple(h_pos.shape)}"
         )

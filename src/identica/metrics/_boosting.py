@@ -3,12 +3,14 @@
 scikit-learn's `GradientBoostingClassifier` has the importances but sorts every code at every node,
 minutes for factors of 40 values; its fast histogram version has none. These are the trees
 of the former, with its defaults and the same splits, but every code is sorted once for all trees.
+
+A fit is the importance of each code (they sum to 1, or to 0 if none helps) and a prediction of every row.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numba
 import numpy as np
@@ -16,19 +18,13 @@ from numpy.typing import NDArray
 
 from identica.metrics.columns import Matrix
 
+Fit = tuple[Matrix, NDArray[Any]]
 ROUNDS, DEPTH, RATE = 100, 3, 0.1  # the defaults of scikit-learn and so of the benchmark
-
-
-class Boosted(NamedTuple):
-    """Importance of each code (sums to 1, or to 0 if none helps) and a prediction of every row."""
-
-    importance: Matrix
-    predictions: NDArray[Any]
 
 
 def boosted_classes(
     codes: Matrix, labels: NDArray[np.intp], train: int, rng: np.random.Generator
-) -> Boosted:
+) -> Fit:
     """Fit labels on the first `train` rows by the log loss; predict the label of every row."""
     from scipy.special import expit, softmax
 
@@ -38,18 +34,18 @@ def boosted_classes(
     if len(present) == 2:  # one tree per round, for the odds of the second label
         start, rate = prior[1:] - prior[:1], RATE
         importance, raw = _boost(codes, target[1:], start, rate, expit, rng)
-        return Boosted(importance, present[(raw[0] > 0).astype(np.intp)])
+        return importance, present[(raw[0] > 0).astype(np.intp)]
     rate = RATE * (len(present) - 1) / len(present)
     importance, raw = _boost(codes, target, prior, rate, lambda raw: softmax(raw, axis=0), rng)
-    return Boosted(importance, present[raw.argmax(axis=0)])
+    return importance, present[raw.argmax(axis=0)]
 
 
-def boosted_values(codes: Matrix, values: Matrix, train: int, rng: np.random.Generator) -> Boosted:
+def boosted_values(codes: Matrix, values: Matrix, train: int, rng: np.random.Generator) -> Fit:
     """Fit real values on the first `train` rows by squared error; predict every row."""
     mean, scale = values[:train].mean(), values[:train].std() or 1.0
     target = (values[None, :train] - mean) / scale  # what is pure up to rounding has a scale
     importance, raw = _boost(codes, target, np.zeros(1), RATE, None, rng)
-    return Boosted(importance, mean + scale * raw[0])
+    return importance, mean + scale * raw[0]
 
 
 def _boost(

@@ -11,8 +11,6 @@ from identica._validate import one_of
 from identica.errors import InputError
 from identica.metrics.columns import Matrix, factors_and_codes, is_constant, unit_size
 
-KINDS = ["auto", "discrete", "continuous"]
-
 
 def typed(z: Any, h: Any, factors: str) -> tuple[Matrix, Matrix, NDArray[np.bool_]]:
     """Factors and codes as matrices, and which factors are discrete; every factor must vary."""
@@ -36,7 +34,7 @@ def discrete_columns(
     "auto" decides for itself: an array of integers or booleans, whatever their size, holds labels;
     so does a column of floats in which values repeat ten times on average.
     """
-    one_of(option, kind, KINDS)
+    one_of(option, kind, ["auto", "discrete", "continuous"])
     distinct = np.array([len(np.unique(column)) for column in values.T])
     if kind == "auto":
         held = data.detach().cpu() if hasattr(data, "detach") else data

@@ -75,12 +75,6 @@ def entropy(labels: Labels) -> float:
     return float(-(share * np.log(share)).sum())
 
 
-def joint_counts(a: Labels, b: Labels) -> NDArray[np.intp]:
-    """How often each pair of labels occurs."""
-    shape = int(a.max()) + 1, int(b.max()) + 1
-    return np.bincount(a * shape[1] + b, minlength=shape[0] * shape[1]).reshape(shape)
-
-
 def mutual_information(a: Labels, b: Labels) -> float:
     """I(a; b) = H(a) + H(b) − H(a, b).
 
@@ -107,11 +101,10 @@ def is_informative(found: Information) -> NDArray[np.bool_]:
 
 
 def _beats_chance(found: Information, factor: int, code: int) -> bool:
-    from sklearn.metrics.cluster import expected_mutual_information
+    from sklearn.metrics.cluster import contingency_matrix, expected_mutual_information
 
     rows = len(found.factors)
-    table = joint_counts(found.factors[:, factor], found.codes[:, code])
-    table = table[table.any(axis=1)][:, table.any(axis=0)]
+    table = contingency_matrix(found.factors[:, factor], found.codes[:, code])
     chance = expected_mutual_information(table, rows)
     spread = np.sqrt(np.prod(np.subtract(table.shape, 1)) / 2) / rows
     enough = min(chance + 5 * spread, (chance + found.entropies[factor]) / 2)

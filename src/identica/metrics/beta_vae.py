@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from identica._validate import as_rng, count
-from identica.metrics.columns import Matrix, centre_and_scale
+from identica.metrics.columns import Matrix, standardised
 from identica.metrics.sampling import Sampler, batches
 
 
@@ -17,7 +17,6 @@ def beta_vae(
     train: int = 10_000,
     test: int = 5_000,
     random_state: int | np.random.Generator = 0,
-    progress: bool = False,
 ) -> float:
     """Held-out accuracy in naming the factor j that the two samples of each pair share, from
 
@@ -39,7 +38,6 @@ def beta_vae(
         train: points to fit on.
         test: points to score on.
         random_state: seed of all draws.
-        progress: show a progress bar.
 
     >>> from identica.metrics import sampler_from
     >>> z = np.random.default_rng(0).integers(0, 5, size=(1000, 3))
@@ -53,11 +51,9 @@ def beta_vae(
     points = count("train", train) + count("test", test)
     factors = rng.integers(count("n_factors", n_factors, at_least=2), size=points)
     found: list[Matrix] = [np.empty(0)] * points
-    for places, codes in batches(sampler, factors, pairs, 2, rng, "BetaVAE", progress):
+    for places, codes in batches(sampler, factors, pairs, 2, rng):
         for place, difference in zip(places, np.abs(codes[:, :, 0] - codes[:, :, 1]), strict=True):
             found[place] = difference.mean(axis=0)
-    features = np.array(found)
-    centre, scale = centre_and_scale(features[:train])
-    features = (features - centre) / scale
+    features = standardised(np.array(found), slice(train))
     classifier = LogisticRegression(max_iter=1000).fit(features[:train], factors[:train])
     return float(classifier.score(features[train:], factors[train:]))

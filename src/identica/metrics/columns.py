@@ -60,7 +60,7 @@ def centre_and_scale(matrix: Matrix) -> tuple[Matrix, Matrix]:
     return centre, np.where(constant, np.inf, scale)
 
 
-def standardised(matrix: Matrix) -> Matrix:
-    """Columns of mean 0 and standard deviation 1; a constant column becomes 0."""
-    centre, scale = centre_and_scale(matrix)
+def standardised(matrix: Matrix, within: slice = slice(None)) -> Matrix:
+    """Columns of mean 0 and standard deviation 1 (of some rows); a constant column becomes 0."""
+    centre, scale = centre_and_scale(matrix[within])
     return (matrix - centre) / scale

@@ -27,12 +27,7 @@ class DCIResult(NamedTuple):
 
 
 def dci(
-    z: Any,
-    h: Any,
-    *,
-    factors: str = "auto",
-    random_state: int | np.random.Generator = 0,
-    progress: bool = False,
+    z: Any, h: Any, *, factors: str = "auto", random_state: int | np.random.Generator = 0
 ) -> DCIResult:
     """Is each code important for one factor, each factor predicted by one code, and how well?
 
@@ -56,15 +51,12 @@ def dci(
         factors: "discrete", "continuous" or "auto" (integers, booleans and columns whose values
             repeat ten times on average are discrete).
         random_state: seed of the split of the rows, and of ties between equally good splits.
-        progress: show a progress bar.
 
     >>> z = np.random.default_rng(0).integers(0, 4, size=(300, 2))
     >>> scores = dci(z, np.c_[z, z[:, 0]])
     >>> round(scores.disentanglement, 2), round(scores.completeness, 1), scores.informativeness
     (1.0, 0.7, 1.0)
     """
-    from tqdm import tqdm
-
     values, codes, discrete = typed(z, h, factors)
     rng = as_rng("random_state", random_state)
     order, train = shuffled_split(len(codes), rng)
@@ -76,8 +68,7 @@ def dci(
     with ThreadPoolExecutor(cpu_count()) as pool:  # the trees are compiled and leave the lock
         rngs = rng.spawn(len(targets))
         fits = pool.map(partial(_fit, codes, train=train), targets, discrete, rngs)
-        bar = tqdm(fits, desc="DCI", unit="factor", total=len(targets), disable=not progress)
-        importances, fitted, held_out = zip(*bar, strict=True)
+        importances, fitted, held_out = zip(*fits, strict=True)
     importance = np.column_stack(importances)
     # Otherwise every code of noise would raise the base k of C, and with it the score.
     informative = is_informative(information(z, h, BINS, factors))
@@ -90,13 +81,10 @@ def dci(
     )
 
 
-_Fit = tuple[Matrix, float, float]
-"""Importances of the codes, and the score on the rows fitted on and on the others."""
-
-
 def _fit(
     codes: Matrix, target: NDArray[Any], labels: bool, rng: np.random.Generator, *, train: int
-) -> _Fit:
+) -> tuple[Matrix, float, float]:
+    """Importances of the codes, and the score on the rows fitted on and on the others."""
     from identica.metrics._boosting import boosted_classes, boosted_values
 
     boost, score = (boosted_classes, _accuracy) if labels else (boosted_values, _r2)

@@ -23,7 +23,6 @@ def factor_vae(
     test: int = 5_000,
     pruned_variance: float = 0.05,
     random_state: int | np.random.Generator = 0,
-    progress: bool = False,
 ) -> float:
     """Held-out accuracy in naming the factor j that a group of samples shares, from the one code
 
@@ -48,7 +47,6 @@ def factor_vae(
         test: groups to score on.
         pruned_variance: leave out codes with less than this share of the largest variance.
         random_state: seed of all draws.
-        progress: show a progress bar.
 
     >>> from identica.metrics import sampler_from
     >>> z = np.random.default_rng(0).integers(0, 5, size=(1000, 3))
@@ -67,12 +65,8 @@ def factor_vae(
     groups = count("train", train) + count("test", test)
     factors = rng.integers(count("n_factors", n_factors, at_least=2), size=groups)
     within, means = np.empty((2, groups, int(active.sum())))
-    drawn = batches(
-        sampler, factors, 1, count("size", size, at_least=2), rng, "FactorVAE", progress
-    )
-    for places, found in drawn:
-        if found.shape[-1] != len(active):
-            width = found.shape[-1]
+    for places, found in batches(sampler, factors, 1, count("size", size, at_least=2), rng):
+        if (width := found.shape[-1]) != len(active):
             raise InputError(
                 f"codes must have the {width} columns of the sampler, got {len(active)}"
             )

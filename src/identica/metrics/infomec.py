@@ -31,7 +31,6 @@ def infomec(
     factors: str = "auto",
     codes: str = "auto",
     random_state: int | np.random.Generator = 0,
-    progress: bool = False,
 ) -> InfoMECResult:
     """Is each code about one factor (M), each factor in one code (C), and readable linearly (E)?
 
@@ -55,14 +54,13 @@ def infomec(
             repeat ten times on average are discrete).
         codes: the same for the codes.
         random_state: seed of the tiny noise that breaks ties between neighbours.
-        progress: show a progress bar.
 
     >>> z = np.random.default_rng(0).integers(0, 4, size=(1000, 2))
     >>> merged = infomec(z, z @ [[1], [4]])
     >>> round(merged.modularity, 2), round(merged.explicitness, 2), round(merged.compactness, 2)
     (0.0, 1.0, 1.0)
     """
-    from tqdm import tqdm
+    from sklearn.feature_selection import mutual_info_classif
 
     values, matrix, discrete = typed(z, h, factors)
     is_label = discrete_columns("h", h, matrix, "codes", codes)
@@ -73,9 +71,15 @@ def infomec(
     explicitness = np.empty(len(entropies))
     informative = is_informative(found)
     features = _features(matrix, found.codes, is_label, informative)
-    for j in tqdm(range(len(entropies)), desc="InfoMEC", unit="factor", disable=not progress):
+    for j in range(len(entropies)):
         if not is_label.all():
-            near = _neighbour_information(labels[:, j], matrix[:, ~is_label], rng)
+            near = mutual_info_classif(
+                standardised(matrix[:, ~is_label]),
+                labels[:, j],
+                discrete_features=False,
+                n_neighbors=10,
+                random_state=int(rng.integers(2**31)),
+            )
             information[j, ~is_label] = near / entropies[j]
         if not informative.any():
             explicitness[j] = 0.0
@@ -101,19 +105,6 @@ def _features(
     """The codes used, for a linear model: labels one-hot, the others standardised."""
     hot = [np.eye(labels.max() + 1)[labels] for labels in code_labels.T[is_label & used]]
     return np.column_stack([standardised(matrix[:, ~is_label & used]), *hot])
-
-
-def _neighbour_information(labels: Labels, codes: Matrix, rng: np.random.Generator) -> Matrix:
-    from sklearn.feature_selection import mutual_info_classif
-
-    found = mutual_info_classif(
-        standardised(codes),
-        labels,
-        discrete_features=False,
-        n_neighbors=10,
-        random_state=int(rng.integers(2**31)),
-    )
-    return np.asarray(found)
 
 
 def _log_loss(features: Matrix, labels: Labels) -> float:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from identica.errors import InputError
-from identica.metrics.columns import Matrix, centre_and_scale, factors_and_codes, is_constant
+from identica.metrics.columns import Matrix, factors_and_codes, is_constant, standardised
 
 
 def linear_r2(z: Any, h: Any, *, in_sample: bool = False) -> float:
@@ -55,15 +55,8 @@ def linear_r2_per_factor(z: Any, h: Any, *, in_sample: bool = False) -> Matrix:
             f"z must vary in every column: {where}column {int(constant.argmax())} is constant, "
             "so its R² is undefined"
         )
-    factors = _relative_to(z[score], z)
-    codes = _relative_to(h[fit], h)
+    factors, codes = standardised(z, score), standardised(h, fit)
     mean = factors[fit].mean(axis=0)
     weights = np.linalg.lstsq(codes[fit], factors[fit] - mean)[0]
     residual = factors[score] - mean - codes[score] @ weights
     return np.asarray(np.maximum(0.0, 1 - (residual**2).mean(axis=0)))  # the variance there is 1
-
-
-def _relative_to(part: Matrix, whole: Matrix) -> Matrix:
-    """The whole in units of the part: its columns have mean 0 and standard deviation 1 there."""
-    centre, scale = centre_and_scale(part)
-    return np.asarray((whole - centre) / scale)

@@ -59,37 +59,26 @@ def sampler_from(z: Any, h: Any, *, factors: str = "auto") -> Sampler:
 
 
 def batches(
-    sampler: Sampler,
-    factors: NDArray[np.intp],
-    groups: int,
-    size: int,
-    rng: np.random.Generator,
-    label: str,
-    progress: bool,
+    sampler: Sampler, factors: NDArray[np.intp], groups: int, size: int, rng: np.random.Generator
 ) -> Iterator[tuple[NDArray[np.intp], Matrix]]:
     """For each entry of `factors` its `groups` groups of `size` codes, a few entries at a time.
 
     Gives the places of these entries and their codes, entries×groups×size×k.
     """
-    from tqdm import tqdm
-
     function("sampler", sampler)
     step = max(1, _CODES_AT_ONCE // (groups * size))
-    with tqdm(total=len(factors), desc=label, disable=not progress) as bar:
-        for factor in np.unique(factors):
-            places = np.flatnonzero(factors == factor)
-            for start in range(0, len(places), step):
-                chunk = places[start : start + step]
-                codes = _drawn(sampler, int(factor), len(chunk) * groups, size, rng)
-                yield chunk, codes.reshape(len(chunk), groups, size, -1)
-                bar.update(len(chunk))
+    for factor in np.unique(factors):
+        places = np.flatnonzero(factors == factor)
+        for start in range(0, len(places), step):
+            chunk = places[start : start + step]
+            codes = _drawn(sampler, int(factor), len(chunk) * groups, size, rng)
+            yield chunk, codes.reshape(len(chunk), groups, size, -1)
 
 
 def _drawn(
     sampler: Sampler, factor: int, groups: int, size: int, rng: np.random.Generator
 ) -> Matrix:
-    drawn = sampler(factor, groups, size, rng)
-    codes = as_floats("sampler", drawn)
+    codes = as_floats("sampler", sampler(factor, groups, size, rng))
     if codes.ndim != 3 or codes.shape[:2] != (groups, size):
         raise InputError(
             f"sampler must give codes of shape groups×size×k, here {groups}×{size}×k, "

@@ -13,12 +13,7 @@ from identica.metrics.mcc import correlation_matrix
 
 
 def sap(
-    z: Any,
-    h: Any,
-    *,
-    factors: str = "auto",
-    random_state: int | np.random.Generator = 0,
-    progress: bool = False,
+    z: Any, h: Any, *, factors: str = "auto", random_state: int | np.random.Generator = 0
 ) -> float:
     """Separated attribute predictability: a factor should be predictable from one code alone.
 
@@ -43,14 +38,12 @@ def sap(
         factors: "discrete", "continuous" or "auto" (integers, booleans and columns whose values
             repeat ten times on average are discrete).
         random_state: seed of the split of the rows.
-        progress: show a progress bar.
 
     >>> z = np.random.default_rng(0).normal(size=(2000, 2))
     >>> round(sap(z, z), 2), round(sap(z, np.c_[z, z]), 2)
     (1.0, 0.0)
     """
     from sklearn.svm import LinearSVC
-    from tqdm import tqdm
 
     values, codes, discrete = typed(z, h, factors)
     if codes.shape[1] == 1:
@@ -58,9 +51,7 @@ def sap(
     order, train = shuffled_split(len(codes), as_rng("random_state", random_state))
     scores = correlation_matrix(values, codes) ** 2
     codes = standardised(codes)[order]
-    for j in tqdm(
-        np.flatnonzero(discrete).tolist(), desc="SAP", unit="factor", disable=not progress
-    ):
+    for j in np.flatnonzero(discrete).tolist():
         labels = fitted_labels(values[:, j], order, train, j)
         for i, code in enumerate(codes.T[:, :, None]):
             # One code and an intercept: the primal problem is the quicker one, with one solution.

@@ -38,17 +38,17 @@ def for_observations(
         Recipe(replace(adam, lr=1e-2, optimizer="soap"), network=small, **options),
         Recipe(careful, network=large, dropout=0.5, raw=True, **options),
     ]
-    if pairs < FEW:  # a linear map may be all that they can tell
+    if pairs < FEW:  # they may determine no more than a linear map
         found.append(Recipe(replace(adam, lr=1e-2), network=(), **options))
     return found
 
 
 def for_easy_pairs(space: Space, conditional: Family, *, learn_precision: bool = False) -> Recipe:
-    """The recipe for rows that say so much of their positives that any batch is too easy.
+    """The recipe for rows that predict their positives so well that any batch is too easy.
 
-    Each anchor is among its own negatives, and the others are weighed as very many, so that the loss goes
-    on resolving small distances. It is trained for its whole length: held-out evidence is near its
-    maximum long before the map is straight.
+    Each anchor is among its own negatives, and the others are weighted as very many, so that the loss keeps
+    resolving small distances. Training is never stopped early: held-out evidence is near its maximum long
+    before the map is straight.
     """
     training = Training(steps=4000 if isinstance(space, Box) else 3000)
     if isinstance(conditional, Joint):
@@ -56,7 +56,7 @@ def for_easy_pairs(space: Space, conditional: Family, *, learn_precision: bool =
     tau, p = conditional.precision, conditional.p
     if isinstance(space, Sphere):
         # positives close together hardly move a loss of unit precision, so begin at ten; but with a
-        # high precision of its own for each dimension the codes can do with a corner of the sphere
+        # high precision for each dimension the codes can make do with a corner of the sphere
         tau *= (1.0 if learn_precision else 0.1) * space.radius ** (2 if p is None else p)
         return Recipe(
             training,
@@ -80,7 +80,7 @@ def for_easy_pairs(space: Space, conditional: Family, *, learn_precision: bool =
 def for_network(
     space: Space, conditional: Family, *, wide: bool, learn_precision: bool = False
 ) -> list[Recipe]:
-    """Recipes for a network that is given; held-out pairs decide between them.
+    """Recipes for a given network; held-out pairs decide between them.
 
     Args:
         wide: it has layers so wide that a step with SOAP takes many times as long as one with Adam.
@@ -111,5 +111,5 @@ def _options(space: Space, conditional: Family, *, learn_precision: bool) -> dic
     if isinstance(conditional, Joint):
         return options | {"learn_tau": True, "bound": None}
     options |= {"tau": conditional.precision, "bound": 1.0, "bound_lr": 1e-2}
-    # with precisions of its own the codes could do with a corner of a large sphere
+    # with learnt precisions the codes could make do with a corner of a large sphere
     return options | {"radius": None if learn_precision else 3.0}

@@ -117,6 +117,9 @@ class Recipe:
         )
 
 
+Preset = str | Recipe  # the name of a preset, or a recipe of one's own
+
+
 @dataclass(frozen=True)
 class Walking:
     """Training on walks among images, stage by stage.
@@ -127,8 +130,8 @@ class Walking:
             factor in the middle, which further training does not undo.
         starts: number of networks that start.
         narrow: how training continues, still on narrower pairs.
-        narrower: their width, relative to that of the process. Pairs that are narrower still are told from
-            the rest of a batch by the seven easy factors, so that nothing asks for the angles.
+        narrower: their width, relative to that of the process. Pairs that are narrower still differ from
+            the rest of a batch in the seven easy factors already, so that the angles are not needed.
         wide: how training continues, on the pairs of the process.
         apart: how far apart two images of a walk count as independent.
         head: how the head is trained in the end, by itself, on features of each image that are computed
@@ -156,7 +159,7 @@ class Walking:
         return [*[self.start] * self.starts, self.narrow, self.wide]
 
 
-def pick(preset: str | Recipe, *, fast: Recipe, paper: Recipe) -> Recipe:
+def pick(preset: Preset, *, fast: Recipe, paper: Recipe) -> Recipe:
     """The recipe of a preset by name; one that was given stays."""
     if isinstance(preset, Recipe):
         return preset

@@ -52,7 +52,7 @@ def for_process(marginal: Family, conditional: Family, space: Space, model: Fami
     """
     bounded = isinstance(space, Box)
     if isinstance(conditional, VonMisesFisher) and conditional.kappa <= WIDE:
-        # a pair says little of the factors, but an observation can serve in many pairs
+        # a pair says little about the factors, but an observation can serve in many pairs
         return Recipe(
             Training(steps=2000, batch=4096),
             network=(64, 64, 64),

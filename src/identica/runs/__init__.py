@@ -1,4 +1,4 @@
-"""How work is done, resumed and watched: run folders, worker pools, progress. There is no science in it."""
+"""How work is done, resumed and monitored: run folders, worker pools, progress. No science in here."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 
 class Tick(Protocol):
-    """Called with the step of a run and the number of steps, and with what it does between two steps."""
+    """A progress callback: the current step, the number of steps, and what happens between two steps."""
 
     def __call__(self, step: int, steps: int, doing: str = "", /) -> None: ...
 

@@ -30,8 +30,8 @@ class Engine:
         width: how many runs it can do at a time now.
         backend: joblib's back end.
         threads: threads of each run.
-        ahead: runs handed out per place, so that none stands idle.
-        call: does one of joblib's delayed calls, for an engine that cannot have two places.
+        ahead: runs dispatched per worker, so that none is idle.
+        call: executes one of joblib's delayed calls, for an engine that cannot have two workers.
     """
 
     width: Callable[[], int]
@@ -42,14 +42,14 @@ class Engine:
 
     @contextmanager
     def places(self, width: int) -> Iterator[Callable[[Iterable[Any]], Iterable[Any]]]:
-        """What does joblib's delayed calls, `width` at a time; it raises if a worker dies."""
+        """A function that executes joblib's delayed calls, `width` at a time; it raises if a worker dies."""
         import joblib
 
         if width == 1 and self.call:
             yield partial(map, self.call)
             return
-        # joblib would do the work of a single place in this very process, which must outlive a run
-        # that crashes: so there are at least two, but no more than `width` have something to do
+        # joblib would do the work of a single worker in this very process, which must survive a run
+        # that crashes: so there are at least two, but no more than `width` of them get runs
         places = max(2, width)
         handed = width * self.ahead if width > 1 else 1
         with joblib.parallel_config(**self.backend):
@@ -58,7 +58,7 @@ class Engine:
 
 @contextmanager
 def start(name: str, workers: int | None = None, address: str | None = None) -> Iterator[Engine]:
-    """An engine by name, for the time of a study.
+    """Start an engine, for the duration of a study.
 
     Args:
         name: "local", "ray" or "dask".
@@ -82,8 +82,8 @@ def _local(workers: int | None, address: str | None) -> Iterator[Engine]:
 
     cores = cpu_count()
     width = workers or cores
-    told = os.environ.get("OMP_NUM_THREADS", "")  # by a user who wants the cores for something else
-    threads = int(told) if told.isdecimal() and int(told) else max(1, cores // width)
+    own = os.environ.get("OMP_NUM_THREADS", "")  # of a user who needs the cores for something else
+    threads = int(own) if own.isdecimal() and int(own) else max(1, cores // width)
     backend = {
         "backend": "loky",
         "inner_max_num_threads": threads,
@@ -116,7 +116,7 @@ def _belong(study: int) -> None:
 @contextmanager
 def _ray(workers: int | None, address: str | None) -> Iterator[Engine]:
     address = address or os.environ.get("RAY_ADDRESS") or "local"
-    if address == "local":  # for loopback alone, as on macOS; Ray looks at this when it is imported
+    if address == "local":  # only on loopback, as on macOS; Ray reads this when it is imported
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     ray, ray_joblib = _packages("ray", "ray", "ray.util.joblib")
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
@@ -132,7 +132,7 @@ def _ray(workers: int | None, address: str | None) -> Iterator[Engine]:
         ) from None
 
     def width() -> int:
-        # a node that has just died is on Ray's list for a while, and a pool would wait for it
+        # a node that has just died stays on Ray's list for a while, and a pool would wait for it
         alive = [node for node in ray.nodes() if node["Alive"]]
         place = itemgetter("NodeManagerAddress", "NodeManagerPort")
         nodes = [node for node in alive if _answers(place(node))]
@@ -147,8 +147,8 @@ def _ray(workers: int | None, address: str | None) -> Iterator[Engine]:
 
     ray_joblib.register_ray()
     try:
-        # An actor of Ray reserves a core only on request. A pool deals out runs in turn, not to
-        # whoever is free: a second one must be waiting.
+        # Ray's actors reserve a core only on request. Its pool assigns runs in turn, not to idle
+        # workers, so each worker needs a second one in its queue.
         backend = {"backend": "ray", "ray_remote_args": {"num_cpus": 1}}
         yield Engine(width, backend, ahead=2, call=call)
     finally:
@@ -201,7 +201,7 @@ def _packages(extra: str, *names: str) -> list[Any]:
 
 
 def _reach(address: str) -> None:
-    """Raise unless somebody listens at host:port: the libraries themselves would try for minutes."""
+    """Raise unless something listens at host:port; the libraries themselves would retry for minutes."""
     host, _, port = address.rpartition("://")[2].rpartition(":")
     if not host or not port.isdecimal() or int(port) > 65535:
         raise InputError(f"address must look like host:port, got {address!r}")
@@ -216,5 +216,5 @@ def _answers(place: tuple[str, int]) -> bool:
 
 
 def one_line(error: BaseException) -> str:
-    """What an error says, in one line of bearable length."""
+    """The message of an error on one line of at most 300 characters."""
     return " ".join(str(error).split())[:300] or type(error).__name__

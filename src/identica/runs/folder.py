@@ -11,8 +11,8 @@ import json
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,7 @@ def run_name(config: Mapping[str, Any]) -> str:
 
 
 def open_run(folder: Path, config: Mapping[str, Any]) -> Path:
-    """Make the folder of a run, or find it again; one that belongs to another run is refused."""
+    """Create the folder of a run, or reopen it; raise if it belongs to another run."""
     make_folder("out", folder)
     path = folder / CONFIG
     if not path.exists():
@@ -51,7 +51,7 @@ def open_run(folder: Path, config: Mapping[str, Any]) -> Path:
 
 
 def plain(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The configuration as it comes back from a JSON file: tuples are lists there."""
+    """The configuration as read back from JSON, where tuples become lists."""
     back: dict[str, Any] = json.loads(json.dumps(config))
     return back
 
@@ -80,64 +80,49 @@ def _is_result(data: Any, config: Mapping[str, Any]) -> bool:
     return finite and bool(data["scores"]) and data["seed"] == config["seed"]
 
 
-def unfinished(folder: Path, config: Mapping[str, Any]) -> bool:
-    """Whether a run is still to be done; its folder is then ready for an attempt.
-
-    A folder that is damaged or belongs to another run is cleared: its content is set aside, never
-    deleted, with a note in notes.log.
-    """
-    try:
-        done = read_result(folder, config) is not None
-        open_run(folder, config)
-    except InputError as error:
-        done = False
-        _start_over(folder, config, error)
-    if done:
-        tidy(folder)
-        return False
-    for left in folder.glob(".*.tmp"):  # of a writer that was killed
-        left.unlink(missing_ok=True)
-    return True
-
-
-@contextmanager
-def attempt(folder: Path, config: Mapping[str, Any]) -> Iterator[None]:
-    """One attempt at a run, which may resume from the checkpoint of an earlier one.
-
-    A `DamagedError` blames that checkpoint: it is set aside, with a note in notes.log, and the run stays
-    unfinished. All other errors are passed on and leave the checkpoint where it is.
-    """
-    resumes = begun(folder)
-    try:
-        yield
-    except DamagedError as error:
-        if not resumes:
-            raise
-        _start_over(folder, config, error)
-
-
-def finish(folder: Path, config: Mapping[str, Any], result: Mapping[str, Any]) -> None:
-    """Write the result of a run; one that could not be read back is an error of the run."""
-    if not _is_result(plain(result), config):
-        raise ArithmeticError(f"the run has no finite scores, or another seed: {result}")
-    write_json(folder / RESULT, result)
-
-
 def execute(
     folder: Path, config: Mapping[str, Any], work: Callable[[Path], Mapping[str, Any]]
 ) -> dict[str, Any]:
     """Do a run unless it is done, and return its result.
 
-    `work(folder)` returns the content of result.json; it may leave a checkpoint in the folder and
-    resume from it when called again.
+    `work(folder)` returns the content of result.json; it may leave a checkpoint in the folder and resume
+    from it when called again. A folder that is damaged or belongs to another run is cleared: its content
+    is set aside, never deleted, with a note in notes.log. A `DamagedError` does the same to the checkpoint
+    that the work resumed from, and the work begins again. All other errors are passed on and leave the
+    checkpoint where it is.
     """
     with claim(folder):
-        while unfinished(folder, config):
-            with attempt(folder, config):
-                finish(folder, config, work(folder))
-        result = read_result(folder, config)
-    assert result is not None
+        while (result := _result_or_room(folder, config)) is None:
+            resumes = begun(folder)
+            try:
+                _finish(folder, config, work(folder))
+            except DamagedError as error:
+                if not resumes:
+                    raise
+                _start_over(folder, config, error)
+        tidy(folder)
     return result
+
+
+def _result_or_room(folder: Path, config: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The result of a run; None if it is still to be done, and its folder is then ready for it."""
+    try:
+        result = read_result(folder, config)
+        open_run(folder, config)
+    except InputError as error:
+        result = None
+        _start_over(folder, config, error)
+    if result is None:
+        for left in folder.glob(".*.tmp"):  # of a writer that was killed
+            left.unlink(missing_ok=True)
+    return result
+
+
+def _finish(folder: Path, config: Mapping[str, Any], result: Mapping[str, Any]) -> None:
+    """Write the result of a run; one that could not be read back is an error of the run."""
+    if not _is_result(plain(result), config):
+        raise ArithmeticError(f"the run has no finite scores, or another seed: {result}")
+    write_json(folder / RESULT, result)
 
 
 def begun(folder: Path) -> bool:
@@ -146,8 +131,8 @@ def begun(folder: Path) -> bool:
 
 
 def _start_over(folder: Path, config: Mapping[str, Any], error: InputError) -> None:
-    """Set aside what an error is about: the result or the checkpoint; everything if the
-    configuration is another one."""
+    """Set aside what an error refers to: the result or the checkpoint, or everything if the
+    configuration differs."""
     names = [RESULT] if (folder / RESULT).exists() else [CHECKPOINT, PARTS, METRICS]
     try:
         same = read_json(folder / CONFIG) == plain(config)
@@ -161,7 +146,7 @@ def _start_over(folder: Path, config: Mapping[str, Any], error: InputError) -> N
 
 
 def set_aside(path: Path) -> Path:
-    """Rename a file or folder to one that nobody reads, and return its new name."""
+    """Rename a file or folder so that it is out of the way, and return its new path."""
     number = 1
     while (aside := path.with_name(f"{path.name}.aside-{number}")).exists():
         number += 1
@@ -182,5 +167,5 @@ def tidy(folder: Path) -> None:
 
 
 def claim(folder: Path) -> AbstractContextManager[None]:
-    """Make a folder if it is not there, wait until no other process works in it, and keep others out."""
+    """Create a folder if needed, wait until no other process works in it, and lock it."""
     return locked(make_folder("out", folder) / LOCK)

@@ -19,13 +19,13 @@ LOOK, SAY = 0.5, 30.0  # seconds between looks at the folders, and between plain
 
 
 class Seen(NamedTuple):
-    """What was seen of a run: when first and last, and which part of it was done then."""
+    """A run as observed: when first and last, and which fraction of it was done at these times."""
 
     first: float
     last: float
     before: float
     done: float
-    told: str = ""
+    shown: str = ""
 
 
 class Watch:
@@ -40,7 +40,7 @@ class Watch:
         labels: what to call them, by name.
         before: how many runs of the study were done already.
         folder: where the run folders are.
-        stream: where to write, as a rule stderr.
+        stream: where to write, usually stderr.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Watch:
         self.live = stream.isatty()
         self.seen: dict[str, Seen] = {}
         self.notes = dict.fromkeys(self.jobs, 0)
-        self._new_notes()  # what was noted before is old news
+        self._new_notes()  # earlier notes are not repeated
         self.said, self.drawn = time.monotonic(), 0
         self.lock, self.stop = threading.RLock(), threading.Event()
         self.thread = threading.Thread(target=self._watch, daemon=True)
@@ -96,7 +96,7 @@ class Watch:
         line = f"{self.title}: {self.before + done} of {self.before + len(self.jobs)} runs done"
         left = self._seconds_left(max(1, len(active)))
         line += f", about {duration(left)} left" if left else ""
-        labels = [f"{self.labels[name]} {seen.told}" for name, seen in active.items()]
+        labels = [f"{self.labels[name]} {seen.shown}" for name, seen in active.items()]
         with self.lock:
             self._clear()
             if self.live and not plainly:
@@ -124,7 +124,7 @@ class Watch:
         return found
 
     def _active(self) -> dict[str, Seen]:
-        """The runs under way; those that are finished are noted as such."""
+        """The runs under way; finished ones are marked as such."""
         active = {}
         now = time.monotonic()
         for name in self.jobs:
@@ -139,13 +139,17 @@ class Watch:
                 step, steps = progress["step"], progress["steps"]
                 done = min(step / steps, 0.999) if steps else 0.0
                 at = progress.get("doing") or f"step {step} of {steps}"
-                told = f"{100 * done:.0f} % ({at})" if steps else "starting"
+                shown = f"{100 * done:.0f} % ({at})" if steps else "starting"
                 if seen is None or done <= seen.before:  # the clock starts with the first step
                     seen = Seen(now, now, done, done)
-                active[name] = self.seen[name] = seen._replace(last=now, done=done, told=told)
+                active[name] = self.seen[name] = seen._replace(last=now, done=done, shown=shown)
         return active
 
     def _seconds_left(self, width: int) -> float | None:
+        """The time for the pairs that are left of each kind, at the pace of those done so far.
+
+        A kind that has not begun is assumed to run at the slowest pace seen; None before there is any.
+        """
         todo: defaultdict[str, float] = defaultdict(float)
         seconds: defaultdict[str, float] = defaultdict(float)
         pairs: defaultdict[str, float] = defaultdict(float)
@@ -155,28 +159,15 @@ class Watch:
             todo[kind] += job.pairs * (1 - seen.done)
             seconds[kind] += seen.last - seen.first
             pairs[kind] += job.pairs * (seen.done - seen.before)
-        return seconds_left(todo, seconds, pairs, width)
-
-
-def seconds_left(
-    todo: Mapping[str, float], seconds: Mapping[str, float], pairs: Mapping[str, float], width: int
-) -> float | None:
-    """The time for the pairs that are left of each kind, at the pace of those done so far.
-
-    A kind that has not begun is assumed to run at the slowest pace seen; None before there is any.
-
-    >>> seconds_left({"a": 50, "b": 10}, {"a": 20}, {"a": 10}, width=2)
-    60.0
-    """
-    paces = {kind: seconds[kind] / done for kind, done in pairs.items() if done > 0}
-    if not paces:
-        return None
-    slowest = max(paces.values())
-    return sum(left * paces.get(kind, slowest) for kind, left in todo.items()) / width
+        paces = {kind: seconds[kind] / done for kind, done in pairs.items() if done > 0}
+        if not paces:
+            return None
+        slowest = max(paces.values())
+        return sum(left * paces.get(kind, slowest) for kind, left in todo.items()) / width
 
 
 def duration(seconds: float) -> str:
-    """A time in words.
+    """A duration in words.
 
     >>> duration(42), duration(600), duration(7300)
     ('42 s', '10 min', '2 h 2 min')

@@ -1,6 +1,6 @@
-"""All the runs of a study on an engine, with results in a folder that every worker sees.
+"""All the runs of a study on an engine, with results in a folder that is shared by all workers.
 
-A worker that dies costs its run, which is tried again.
+If a worker dies, its run is retried.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import socket
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from identica.runs import folder as runs
 from identica.runs.engines import Engine, one_line
 from identica.runs.memory import keep_freed_memory
 
-DEATHS = 2  # a run that was under way so often when a worker died is retried once more, alone
+DEATHS = 2  # runs that were under way this often when a worker died are retried once more, alone
 TICK = 1.0  # seconds between two progress reports
 
 
@@ -37,7 +37,7 @@ def run_all(
     """
     from joblib import delayed
 
-    # the longest first, so that none is left over at the end
+    # the longest first, so that none of them is left for the end
     todo = {job.name: job for job in sorted(jobs, key=lambda job: -job.pairs)}
     failures: dict[str, str] = {}
     deaths: Counter[str] = Counter()
@@ -51,7 +51,7 @@ def run_all(
             try:
                 with engine.places(width) as parallel:
                     outcome = dict(parallel(tasks))
-            except Exception as error:  # whatever the back end makes of a dead worker
+            except Exception as error:  # whatever the back end raises when a worker dies
                 outcome = {job.name: None for job in batch if _is_done(folder / job.name, job)}
                 lost = [
                     job.name
@@ -72,7 +72,7 @@ def run_all(
 
 @contextmanager
 def _session(folder: Path) -> Iterator[Path]:
-    """A file that exists, and is locked, as long as the study that its runs belong to."""
+    """A file that exists, and is locked, for as long as the study runs."""
     session = folder / f".session-{socket.gethostname()}-{os.getpid()}-{time.time_ns()}"
     with ExitStack() as stack:
         with runs.claim(folder):
@@ -91,8 +91,7 @@ def _is_done(folder: Path, job: Job) -> bool:
 
 
 def _under_way(folder: Path, session: Path) -> bool:
-    progress = read_progress(folder)
-    return progress is not None and progress["session"] == session.name
+    return (read_progress(folder) or {}).get("session") == session.name
 
 
 def read_progress(folder: Path) -> dict[str, Any] | None:
@@ -111,25 +110,35 @@ class StoppedError(Exception):
 
 
 def do(job: Job, folder: Path, session: Path, threads: int) -> tuple[str, str | None]:
-    """Do one job in a worker, unless it is done; its name, and why it failed if it did."""
+    """Do one job in a worker, unless it is done; return its name, and why it failed if it did."""
     if not session.exists():
         return job.name, f"{folder.parent} is not shared with {socket.gethostname()}"
-    _limit_threads(threads)
+    if torch := sys.modules.get("torch"):  # it is there if the job needs it
+        torch.set_num_threads(threads)
     keep_freed_memory()
-    tick = _teller(folder, session)
     try:
-        with runs.claim(folder):
-            while runs.unfinished(folder, job.config):
-                tick(0, 0)
-                with runs.attempt(folder, job.config):
-                    runs.finish(folder, job.config, job.run(folder, tick))
+        _execute(job, folder, session)
     except Exception as error:
         (folder / runs.PROGRESS).unlink(missing_ok=True)
         return job.name, f"{type(error).__name__}: {one_line(error)}"
     return job.name, None
 
 
-def _teller(folder: Path, session: Path) -> Tick:
+def _execute(
+    job: Job, folder: Path, session: Path, begins: Callable[[], object] = lambda: None
+) -> None:
+    """Do one job, unless it is done; `begins` is called whenever it begins, or begins again."""
+    tick = _reporter(folder, session)
+
+    def work(folder: Path) -> Mapping[str, Any]:
+        begins()
+        tick(0, 0)
+        return job.run(folder, tick)
+
+    runs.execute(folder, job.config, work)
+
+
+def _reporter(folder: Path, session: Path) -> Tick:
     """A callback that writes progress.json at intervals, and stops the run once its study has ended."""
     said = -TICK
 
@@ -141,15 +150,10 @@ def _teller(folder: Path, session: Path) -> Tick:
         said = now
         if not session.exists():
             raise StoppedError
-        told = {"session": session.name, "step": step, "steps": steps, "doing": doing}
-        write_text(folder / runs.PROGRESS, json.dumps(told))
+        progress = {"session": session.name, "step": step, "steps": steps, "doing": doing}
+        write_text(folder / runs.PROGRESS, json.dumps(progress))
 
     return tick
-
-
-def _limit_threads(threads: int) -> None:
-    if torch := sys.modules.get("torch"):  # a job that needs it has brought it along
-        torch.set_num_threads(threads)
 
 
 # --- in a group of processes ------------------------------------------------------------------------
@@ -158,19 +162,12 @@ def _limit_threads(threads: int) -> None:
 def lead(jobs: Sequence[Job], folder: Path) -> None:
     """Do jobs in turn as the first process of a group, while the others `follow`.
 
-    An error of a run ends all processes, since none can know how far the others are by then.
+    If a run raises, all processes end, since none can know how far the others have come.
     """
     keep_freed_memory()
     with _session(folder) as session:
         for job in jobs:
-            home = folder / job.name
-            tick = _teller(home, session)
-            with runs.claim(home):
-                while runs.unfinished(home, job.config):
-                    _begins(True)
-                    tick(0, 0)
-                    with runs.attempt(home, job.config):
-                        runs.finish(home, job.config, job.run(home, tick))
+            _execute(job, folder / job.name, session, lambda: _begins(True))
             _begins(False)
 
 
@@ -184,7 +181,7 @@ def follow(jobs: Sequence[Job], folder: Path) -> None:
 
 
 def _begins(yes: bool = False) -> bool:
-    """Whether the first process begins a run, or begins it again, as it announces to all."""
+    """Whether the first process starts or restarts a run, as it announces to the group."""
     from identica.distributed import from_first
 
     return from_first(lambda: yes)

@@ -1,4 +1,4 @@
-"""What a simple decoder reads off codes: one for all models, fitted to what was before the test."""
+"""What a simple decoder reads off codes: the same for all models, fitted to the bins before the test."""
 
 from __future__ import annotations
 
@@ -25,25 +25,22 @@ SCORES = {what: (*some, *(name + SMOOTHED for name in some)) for what, some in S
 
 
 class Labelled(NamedTuple):
-    """Codes N×n in order of time, and what they are to tell: factors N×d, positions N or angles N."""
+    """Codes N×n in order of time, and what is decoded from them: factors N×d, positions N or angles N."""
 
     codes: Array
     label: Array
 
     def split(self, first: int) -> Parts:
         """The first rows, and the others."""
-        before, after = (
-            Labelled(self.codes[rows], self.label[rows])
-            for rows in (slice(first), slice(first, None))
-        )
-        return before, after
+        codes, label = self
+        return Labelled(codes[:first], label[:first]), Labelled(codes[first:], label[first:])
 
 
-Parts = tuple[Labelled, Labelled]  # what is known, and the test
+Parts = tuple[Labelled, Labelled]  # for training, and for the test
 
 
 def smoothed(values: Array, window: int) -> Array:
-    """The means of rows N×n over a window in time, which is cut short at the ends.
+    """Moving averages of rows N×n over a window in time, which is truncated at the ends.
 
     >>> smoothed(np.array([[0.0], [3.0], [0.0]]), 3).ravel()
     array([1.5, 1. , 1.5])
@@ -58,24 +55,24 @@ def smoothed(values: Array, window: int) -> Array:
 
 
 def train_rows(rows: int) -> int:
-    """How many rows are to fit to; the others, the last fifth, are the test."""
+    """How many rows are for training; the others, the last fifth, are the test."""
     return rows * 4 // 5
 
 
 def choose(known: Labelled) -> Parts:
-    """Of what is to fit to, the first seven eighths, and the last, by which settings are chosen."""
+    """The first seven eighths of the training data, and the last, on which settings are chosen."""
     return known.split(len(known.codes) * 7 // 8)
 
 
 def scores(what: str, coded: Callable[[int], Parts]) -> tuple[dict[str, float], int]:
-    """The scores of a decoder that is fitted to known codes, on those of a test, and the best window.
+    """The test scores of a decoder fitted to the training data, and the best window for smoothing.
 
     Each score comes twice: of the codes as they are, and smoothed in time by the window that is best for
-    the last eighth of the known ones.
+    the last eighth of the training data.
 
     Args:
         what: see `decode`.
-        coded: codes of what is known and of the test, smoothed by a window.
+        coded: training and test data, smoothed by a window.
     """
     by_window = {window: coded(window) for window in WINDOWS}
     window = min(WINDOWS, key=lambda width: _missed(what, by_window[width][0]))
@@ -88,7 +85,7 @@ def scores(what: str, coded: Callable[[int], Parts]) -> tuple[dict[str, float], 
 
 
 def _missed(what: str, known: Labelled) -> float:
-    """The error for the last eighth, by a decoder that is fitted to what was before."""
+    """The error for the last eighth of a decoder fitted to the others."""
     before, after = choose(known)
     return error(what, after.label, decode(what, before, after.codes))
 
@@ -103,11 +100,11 @@ def _scores(what: str, known: Labelled, test: Labelled) -> dict[str, float]:
 
 
 def decode(what: str, known: Labelled, codes: Array) -> Array:
-    """What codes say, by a decoder that is fitted to known ones.
+    """What a decoder that is fitted to known codes reads off others.
 
     Args:
-        what: "factors" (a linear map), "position" (the mean of the nearest codes; how many of them, the
-            last eighth decides) or "angle" (the angle of two codes, after the best rotation or reflection).
+        what: "factors" (a linear map), "position" (the mean over the nearest codes, as many as suit the
+            last eighth best) or "angle" (the angle of two codes, after the best rotation or reflection).
     """
     if what == "factors":
         from sklearn.linear_model import LinearRegression
@@ -125,7 +122,7 @@ def decode(what: str, known: Labelled, codes: Array) -> Array:
 
 
 def error(what: str, label: Array, found: Array) -> float:
-    """How far off what was decoded is, in [0, 1].
+    """The error of what was decoded, in [0, 1].
 
     1 − R² for factors; for positions and angles the median error as a share of the track, and of 180°.
     """
@@ -156,7 +153,7 @@ def wrapped(angle: Any) -> Array:
 
 
 def rotation(known: Labelled) -> tuple[float, int]:
-    """The turn, and the sign of the angle before, by which the median error of known codes is least."""
+    """The turn, and the sign of the angle before it, with the least median error of known codes."""
     some = slice(None, None, -(-len(known.codes) // ENOUGH))
     angle, label = angles(known.codes[some]), known.label[some]
     tried = [(turn, sign) for sign in (1, -1) for turn in np.linspace(-np.pi, np.pi, TURNS, False)]

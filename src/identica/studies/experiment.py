@@ -80,7 +80,7 @@ class Experiment(ABC):
     @property
     @abstractmethod
     def trainings(self) -> list[Training]:
-        """The trainings that take time."""
+        """The trainings whose steps count as progress."""
 
     @cached_property
     def name(self) -> str:
@@ -157,7 +157,7 @@ class RowExperiment(Experiment):
 
 
 def _counted(tick: Tick, stage: Stage, done: int, total: int) -> Callable[[int, int], None]:
-    """Report the steps of a stage as steps of the whole run; by name where they are not counted."""
+    """Report the steps of a stage as steps of the whole run; stages that do not count, by name."""
 
     def report(step: int, steps: int) -> None:
         if done < total:

@@ -1,4 +1,4 @@
-"""What studies of images share: autoencoders, the codes of many images, and pictures of what codes mean."""
+"""What studies of images share: their methods, the codes of many images, and pictures of what codes mean."""
 
 from __future__ import annotations
 
@@ -10,14 +10,21 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from identica.baselines import VAE, AdaGVAE, BetaVAE, SlowVAE
+from identica.baselines import NETWORKS, VAE, AdaGVAE, BetaVAE, SlowVAE
 from identica.datasets.pictures import tile
+from identica.encoders import ContrastiveModel
+from identica.losses import AlignUniform
 from identica.metrics import match
 from identica.process import Pairs
+from identica.recipes import Recipe
+from identica.studies.published import L1, N1, KittiRow, SpriteRow
 from identica.studies.study import Picture
 from identica.studies.synthetic import rescaled
-from identica.training import Sampler
+from identica.training import Contrastive, Sampler
 from identica.training.devices import device_of
+
+Matrix = NDArray[np.float64]
+Rows = NDArray[np.intp]
 
 CODES = 10
 SHOWN = 3_000  # images behind a picture
@@ -31,10 +38,35 @@ TERMS: dict[str, dict[str, float]] = {
 }
 
 
-def autoencoder(method: str, seed: int, **options: Any) -> tuple[VAE, VAE]:
-    """The autoencoder of a method, as an objective and as what gives codes."""
-    vae = VAES[method](CODES, seed=seed, **options, **TERMS[method])
-    return vae, vae
+def method_objective(
+    row: KittiRow | SpriteRow,
+    recipe: Recipe,
+    seed: int,
+    *,
+    network: str = "conv",
+    white: int = 1,
+    anneal: tuple[float, int] | None = None,
+) -> tuple[nn.Module, nn.Module]:
+    """What the method of a row trains, and the part of it that gives codes.
+
+    Args:
+        network: see `NETWORKS`; contrastive models have the encoder of the autoencoders.
+        white: the largest value of a pixel.
+        anneal: see `AlignUniform`.
+    """
+    if row.method in VAES:
+        options = {"scale": float(white), "network": network, **TERMS[row.method]}
+        vae = VAES[row.method](CODES, seed=seed, **options)
+        return vae, vae
+    assert row.space is not None
+    family, (make_encoder, _) = L1 if row.p == 1 else N1, NETWORKS[network]
+    encoder = make_encoder(CODES, channels=1, scale=float(white), seed=seed)
+    model = ContrastiveModel(row.space, family, encoder, head=recipe.head(row.space))
+    # the anchor counts among its own negatives, as published: that fixes the scale of the codes
+    loss: nn.Module = recipe.loss(family)
+    if row.method == "L_AU":
+        loss = AlignUniform(row.alpha, row.p, self_negative=True, anneal=anneal)
+    return Contrastive(model, loss), model
 
 
 def pair_sampler(
@@ -54,10 +86,10 @@ def pair_sampler(
 
 
 def meaning(
-    z: NDArray[np.float64],
-    codes: NDArray[np.float64],
+    z: Matrix,
+    codes: Matrix,
     names: Sequence[str],
-    images: Callable[[NDArray[np.intp]], NDArray[np.uint8]],
+    images: Callable[[Rows], NDArray[np.uint8]],
     which: str,
     vae: VAE | None = None,
 ) -> list[Picture]:
@@ -89,16 +121,14 @@ def meaning(
 
 
 @torch.no_grad()
-def codes_of(model: nn.Module, images: NDArray[np.uint8]) -> NDArray[np.float64]:
+def codes_of(model: nn.Module, images: NDArray[np.uint8]) -> Matrix:
     """Codes N×n of images N×64×64, a thousand at a time."""
     encode, device = model.codes if isinstance(model, VAE) else model, device_of(model)
     parts = [encode(part.to(device)).cpu() for part in torch.from_numpy(images).split(1000)]
     return torch.cat(parts).double().numpy()
 
 
-def walks(
-    codes: NDArray[np.float64], columns: NDArray[np.intp], stops: int = 9
-) -> NDArray[np.intp]:
+def walks(codes: Matrix, columns: Rows, stops: int = 9) -> Rows:
     """For each of the columns, a typical sample and then those nearest to it in the codes as that
     column alone moves through its quantiles, len(columns)×(1 + stops).
 
@@ -114,9 +144,7 @@ def walks(
 
 
 @torch.no_grad()
-def traversals(
-    vae: VAE, codes: NDArray[np.float64], columns: NDArray[np.intp], stops: int = 9
-) -> NDArray[np.uint8]:
+def traversals(vae: VAE, codes: Matrix, columns: Rows, stops: int = 9) -> NDArray[np.uint8]:
     """What a decoder draws as one code alone moves through its quantiles, around a typical sample.
 
     Gives grey images of 0…255, len(columns)×stops×64×64.
@@ -126,9 +154,7 @@ def traversals(
     return (255 * drawn).round().byte().reshape(len(columns), stops, 64, 64).numpy()
 
 
-def moved(
-    codes: NDArray[np.float64], columns: NDArray[np.intp], stops: int = 9
-) -> tuple[int, NDArray[np.float64]]:
+def moved(codes: Matrix, columns: Rows, stops: int = 9) -> tuple[int, Matrix]:
     """A typical sample, and its codes with one column at a time at its quantiles,
     len(columns)×stops×n."""
     start = int(np.abs(codes - np.median(codes, axis=0)).sum(axis=1).argmin())

@@ -11,31 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from identica import recipes
 from identica.datasets import kitti_masks
 from identica.datasets.kitti_masks import FACTORS, KittiMasks
-from identica.encoders import ContrastiveModel, ConvEncoder
-from identica.losses import AlignUniform
 from identica.metrics import mcc
-from identica.recipes import Recipe
+from identica.recipes import Preset, pick
+from identica.recipes import studies as presets
 from identica.spaces import Box
 from identica.studies.experiment import Context, RowExperiment, Scores, Stage, Stages
-from identica.studies.images import (
-    CODES,
-    SHOWN,
-    TERMS,
-    VAES,
-    autoencoder,
-    codes_of,
-    meaning,
-    pair_sampler,
-)
-from identica.studies.published import L1, N1, KittiRow
+from identica.studies.images import SHOWN, TERMS, codes_of, meaning, method_objective, pair_sampler
+from identica.studies.published import KittiRow
 from identica.studies.study import Finished, Picture, Study, Target
 from identica.studies.synthetic import space_name
-from identica.training import Contrastive, Sampler
+from identica.training import Sampler
 
-ALPHA = 0.5  # of L_AU
 SCORED, WATCHED = 10_000, 2_000  # frames for the result, and in training
 
 
@@ -51,7 +39,7 @@ class KittiExperiment(RowExperiment):
     @property
     def config(self) -> dict[str, Any]:
         row = self.row
-        terms = TERMS.get(row.method, {"alpha": ALPHA} if row.method == "L_AU" else {})
+        terms = TERMS.get(row.method, {"alpha": row.alpha} if row.method == "L_AU" else {})
         config: dict[str, Any] = {
             "kind": row.kind,
             "seed": self.seed,
@@ -68,17 +56,7 @@ class KittiExperiment(RowExperiment):
         return config
 
     def objective(self) -> tuple[nn.Module, nn.Module]:
-        row = self.row
-        if row.method in VAES:
-            return autoencoder(row.method, self.seed)
-        assert row.space is not None
-        family, encoder = (L1 if row.p == 1 else N1), ConvEncoder(CODES, seed=self.seed)
-        model = ContrastiveModel(row.space, family, encoder, head=self.recipe.head(row.space))
-        # the anchor counts among its own negatives, as published: that fixes the scale of the codes
-        loss: nn.Module = self.recipe.loss(family)
-        if row.method == "L_AU":
-            loss = AlignUniform(ALPHA, row.p, self_negative=True)
-        return Contrastive(model, loss), model
+        return method_objective(self.row, self.recipe, self.seed)
 
     def stages(self, context: Context) -> Stages:
         data = kitti_masks.load()
@@ -117,14 +95,10 @@ class KittiTable(Study[KittiRow]):
         known = row.published is not None and row.published.std is not None
         return [Target(row.kind, "mcc", row.published, ("within", "above") if known else ())]
 
-    def experiment(
-        self, row: KittiRow, kind: str, seed: int, preset: str | Recipe
-    ) -> KittiExperiment:
+    def experiment(self, row: KittiRow, kind: str, seed: int, preset: Preset) -> KittiExperiment:
         # methods of a kind share their recipe, whatever their norm and lag
-        fast = recipes.MASKS_VAE if row.method in VAES else recipes.MASKS
-        return KittiExperiment(
-            row, seed, recipes.pick(preset, fast=fast, paper=recipes.PAPER_IMAGES)
-        )
+        fast = presets.MASKS_VAE if row.kind != "contrastive" else presets.MASKS
+        return KittiExperiment(row, seed, pick(preset, fast=fast, paper=presets.PAPER_IMAGES))
 
     def cells(self, row: KittiRow) -> dict[str, str]:
         norm = {"L_AU": f"(.5, {row.p})", "InfoNCE": f", L{row.p}"}.get(row.method, "")

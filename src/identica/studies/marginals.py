@@ -12,21 +12,25 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from identica import recipes, theory
 from identica._validate import one_of
 from identica.encoders import ContrastiveModel
 from identica.errors import InputError
 from identica.families import Family, GeneralizedNormal, Laplace, Normal, Uniform, VonMisesFisher
-from identica.mixing import InvertibleMLP
 from identica.potential import Potential
 from identica.process import GenerativeProcess
-from identica.recipes import PRESETS, Recipe
+from identica.recipes import PRESETS, Preset, Recipe
+from identica.recipes import studies as presets
 from identica.spaces import Box, Euclidean, Space, Sphere
 from identica.studies.experiment import Context, Stages
 from identica.studies.published import G1, ICML_TABLE1, L1, N1, Row
 from identica.studies.shapes import SHAPES, Shape
-from identica.studies.study import SCORES, Finished, Picture, Study, Target, curves
-from identica.studies.synthetic import SyntheticExperiment, family_name, space_name
+from identica.studies.study import SCORES, Finished, Picture, Target, curves
+from identica.studies.synthetic import (
+    SyntheticExperiment,
+    SyntheticTable,
+    family_name,
+    space_name,
+)
 
 KINDS = {"published": "published loss", "plain": "without potential", "potential": "potential"}
 DRAWS = 30_000  # of the marginal, over which the density of the positives is averaged
@@ -39,12 +43,9 @@ _BOX = [Laplace(0.25), Normal(0.15), GeneralizedNormal(3.0, 0.3)]
 
 def _cell(number: int, space: Space, marginal: Family, conditional: Family) -> Row:
     """A row whose model has the form of the process; its scale is learnt."""
-    if isinstance(space, Sphere):
-        return Row(number, space, marginal, conditional, space, VonMisesFisher(1.0), "r2", True, {})
-    assert conditional.p is not None
-    model = {1.0: L1, 2.0: N1, 3.0: G1}[conditional.p]
-    score = "r2" if conditional.p == 2 else "mcc"
-    codes = Euclidean(space.dim)
+    codes: Space = space if isinstance(space, Sphere) else Euclidean(space.dim)
+    model = {None: VonMisesFisher(1.0), 1.0: L1, 2.0: N1, 3.0: G1}[conditional.p]
+    score = "r2" if conditional.p in (None, 2) else "mcc"
     return Row(number, space, marginal, conditional, codes, model, score, True, {})
 
 
@@ -76,18 +77,10 @@ class MarginalExperiment(SyntheticExperiment):
 
     @property
     def config(self) -> dict[str, Any]:
-        row, recipe = self.row, self.recipe
+        recipe = self.recipe
         changed = {f.name for f in fields(recipe) if getattr(recipe, f.name) != f.default}
-        return {
-            "kind": self.kind,
-            "seed": self.seed,
-            "space": repr(row.space),
-            "marginal": repr(row.marginal),
-            "conditional": repr(row.conditional),
-            "model_space": repr(row.model_space),
-            "model": repr(row.model),
-            "preset": {name: value for name, value in asdict(recipe).items() if name in changed},
-        }
+        preset = {name: value for name, value in asdict(recipe).items() if name in changed}
+        return super().config | {"preset": preset}
 
     def stages(self, context: Context) -> Stages:
         objective, scores = yield from super().stages(context)
@@ -122,8 +115,8 @@ def log_density_of_positives(
 ) -> Tensor:
     """log q(z) = log E p(z | z′) over draws z′ of the marginal, in float64, for z of shape N×n.
 
-    Coordinates that are independent of the others are averaged by themselves, so that there are draws
-    near every z even in the tails.
+    Coordinates that are independent of the others are averaged separately, so that there are draws near
+    every z even in the tails.
     """
     space, marginal, conditional = process.space, process.marginal, process.conditional
     block = space.dim if isinstance(space, Sphere) else 1
@@ -144,7 +137,7 @@ def log_density_of_positives(
     return total - np.log(draws) * -(-space.dim // block)
 
 
-class Marginals(Study[Row]):
+class Marginals(SyntheticTable):
     """Scores of the published loss beside those with a potential, and what the potential estimates."""
 
     side_by_side = False
@@ -155,7 +148,7 @@ class Marginals(Study[Row]):
     within = "as above"
 
     def targets(self, row: Row) -> list[Target]:
-        scores = ["r2"] if row.conditional.p in (None, 2) or row.score == "r2" else ["r2", "mcc"]
+        scores = ["r2"] if row.score == "r2" else ["r2", "mcc"]
         # the published loss of the first four rows is in the table of the paper
         kinds = ["published" if isinstance(row.marginal, Shape) else "plain", "potential"]
         known = row.published.get("contrastive")
@@ -168,13 +161,11 @@ class Marginals(Study[Row]):
             found.append(Target("potential", "density", None))
         return found
 
-    def experiment(
-        self, row: Row, kind: str, seed: int, preset: str | Recipe
-    ) -> MarginalExperiment:
+    def experiment(self, row: Row, kind: str, seed: int, preset: Preset) -> MarginalExperiment:
         if isinstance(preset, Recipe):
             return MarginalExperiment(row, kind, seed, preset)
         one_of("preset", preset, PRESETS)  # both are the same: nothing of it is published
-        recipe = recipes.any_marginal(row.space, row.conditional, row.model_space)
+        recipe = presets.any_marginal(row.space, row.conditional, row.model_space)
         if kind == "plain":
             recipe = replace(recipe, potential=False)
         elif kind == "published":
@@ -190,7 +181,7 @@ class Marginals(Study[Row]):
             "p(z̃|z)": family_name(row.conditional),
             "codes": space_name(row.model_space),
             "model": family_name(row.model, scale=False),
-            "guarantee": self.guarantee(row).up_to or "none",
+            "guarantee": self.guarantee(row, "potential").up_to or "none",
             "paper": "" if known is None else self.show(known.mean),
         }
 
@@ -200,14 +191,7 @@ class Marginals(Study[Row]):
         return f"{KINDS[target.kind]} {SCORES[target.score]}"
 
     def words(self, row: Row) -> str:
-        return str(self.guarantee(row))
-
-    def guarantee(self, row: Row) -> theory.Guarantee:
-        """What the theory promises for a row with a potential."""
-        mixing = InvertibleMLP(row.space.dim, seed=0, draws=1)  # any injective one will do
-        process = GenerativeProcess(row.space, row.marginal, row.conditional, mixing)
-        experiment = self.experiment(row, "potential", 0, "fast")
-        return theory.guarantee(process, experiment.model(), tau=experiment.recipe.tau)
+        return str(self.guarantee(row, "potential"))
 
     def pictures(self, row: Row, runs: Mapping[str, list[Finished]]) -> list[Picture]:
         found = runs.get("potential", [])
@@ -218,7 +202,7 @@ class Marginals(Study[Row]):
         pictures = curves(found, row.score, goal=None, on=self.scored_on)
         if not has_density(row, "potential"):
             return pictures
-        with suppress(InputError):  # weights that are gone or damaged cost the picture alone
+        with suppress(InputError):  # without its weights, only the picture is missing
             experiment = self.read_back(row, found[0])
             objective, _ = experiment.trained(found[0].folder)
             estimate, truth = experiment.densities(objective.model)

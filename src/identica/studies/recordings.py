@@ -18,7 +18,7 @@ from identica._validate import one_of
 from identica.datasets import neurons, recordings
 from identica.datasets.recordings import Recording
 from identica.errors import InputError, TrustWarning
-from identica.recipes import PRESETS, Recipe
+from identica.recipes import PRESETS, Preset, Recipe
 from identica.runs import Tick
 from identica.runs.folder import METRICS, PARTS, WEIGHTS, plain, run_name
 from identica.studies import decoding, peers
@@ -31,6 +31,22 @@ if TYPE_CHECKING:
 
 KINDS = ("contrastive", "pca", "fastica", "cebra", "shuffled")
 OURS = ("contrastive", "shuffled")
+
+
+WORDS = {
+    "factors": (
+        "A linear map from codes to the true factors is fitted to the first four fifths and scored on the "
+        "last; MCC takes each code by itself."
+    ),
+    "position": (
+        "The position of unseen bins is the mean of those with the nearest codes, as many as suit the last "
+        "eighth of the training bins best. No model sees positions."
+    ),
+    "angle": (
+        "The direction is the angle of the two codes, after the best rotation or reflection. No model sees "
+        "directions."
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -53,7 +69,7 @@ class RecordingRow:
     rate: float | None = None
 
     def load(self, seed: int) -> Recording:
-        """The recording; a simulated one is drawn from the seed."""
+        """The recording; a simulated one depends on the seed."""
         if self.bins is None or self.rate is None:
             return recordings.load(self.data)
         if self.data == "place cells":
@@ -83,7 +99,7 @@ class RecordingRun:
     Attributes:
         row: the recording.
         kind: "contrastive" (`ContrastiveICA` with its defaults), "pca", "fastica", "cebra", or "shuffled":
-            as "contrastive", of a copy whose rows are in random order, so that there is nothing to find.
+            as "contrastive", but of a copy with rows in random order, so that there is nothing to find.
         seed: of the model, and of a simulated recording.
         steps: the most steps of training; the default of each method if None.
     """
@@ -114,7 +130,7 @@ class RecordingRun:
 
     @property
     def pairs(self) -> int:
-        """About the pairs seen in training, of those that train."""
+        """Roughly the number of pairs seen in training."""
         return 512 * (self.steps or 3000) if self.kind not in peers.LINEAR else 1
 
     def data(self) -> Recording:
@@ -167,18 +183,18 @@ class RecordingRun:
         return ica, str(said[0].message) if said else None
 
     def peer(self, counts: peers.Counts, window: int = 1) -> peers.Encode:
-        """Another method, fitted; PCA and FastICA to counts that are smoothed by a window."""
+        """Another method, fitted; PCA and FastICA are fitted to counts smoothed by a window."""
         n = self.row.codes
         if self.kind in peers.LINEAR:
             return peers.linear(self.kind, counts, n, window=window, seed=self.seed)
         options = {} if self.steps is None else {"iterations": self.steps}
-        n += self.row.what == "factors"  # its codes have unit length: those of a box need one more
+        n += self.row.what == "factors"  # its codes have unit length, so a box takes one more
         return peers.cebra(counts, n, seed=self.seed, **options)
 
     def coded(self, encode: peers.Encode, data: Recording) -> Callable[[int], Parts]:
-        """What gives codes and labels, smoothed by a window.
+        """A function that returns codes and labels, smoothed by a window.
 
-        PCA and FastICA are fitted to smoothed counts, which is better for them than to smooth their codes.
+        PCA and FastICA are fitted to smoothed counts, which suits them better than smoothing their codes.
         """
         parts, counts = self.codes(encode, data), data.counts[: train_rows(len(data))]
 
@@ -191,7 +207,7 @@ class RecordingRun:
         return smooth
 
     def codes(self, encode: peers.Encode, data: Recording) -> Parts:
-        """Codes and labels of the part to fit to, and of the test, which are encoded by themselves."""
+        """Codes and labels of the training part and of the test, each encoded separately."""
         first = train_rows(len(data))
         known, test = (
             Labelled(np.asarray(encode(data.counts[part]), float), data.label[part].astype(float))
@@ -201,7 +217,7 @@ class RecordingRun:
 
 
 def _spent(folder: Path) -> float:
-    """Seconds of training that are behind a run that resumes."""
+    """Seconds that a resumed run has already spent on training."""
     parts = [read_metrics(path.parent, "seconds") for path in (folder / PARTS).rglob(METRICS)]
     return sum(records[-1]["seconds"] for records in parts if records)
 
@@ -226,11 +242,9 @@ class RecordingsTable(Study[RecordingRow]):
                 try:
                     row.load(0)
                 except InputError as error:
-                    simulated = [str(r.row) for r in self.rows if r.bins is not None]
-                    less = (
-                        f" (rows {simulated[0]}-{simulated[-1]} need no files)" if simulated else ""
-                    )
-                    raise InputError(f"{error}{less}") from None
+                    drawn = [r.row for r in self.rows if r.bins is not None]
+                    hint = f" (rows {drawn[0]}-{drawn[-1]} need no files)" if drawn else ""
+                    raise InputError(f"{error}{hint}") from None
 
     def absent(self, kind: str) -> str:
         missing = kind == "cebra" and not peers.cebra_is_installed()
@@ -239,9 +253,7 @@ class RecordingsTable(Study[RecordingRow]):
     def targets(self, row: RecordingRow) -> list[Target]:
         return [Target(kind, score, None) for kind in KINDS for score in decoding.SCORES[row.what]]
 
-    def experiment(
-        self, row: RecordingRow, kind: str, seed: int, preset: str | Recipe
-    ) -> RecordingRun:
+    def experiment(self, row: RecordingRow, kind: str, seed: int, preset: Preset) -> RecordingRun:
         if isinstance(preset, Recipe):
             return RecordingRun(row, kind, seed, preset.training.steps)
         one_of("preset", preset, PRESETS)  # both are the same: nothing is published
@@ -298,20 +310,7 @@ class RecordingsTable(Study[RecordingRow]):
         return found
 
     def words(self, row: RecordingRow) -> str:
-        if row.what == "factors":
-            return (
-                "A linear map from codes to the true factors is fitted to the first four fifths and scored "
-                "on the last; MCC takes each code by itself."
-            )
-        if row.what == "position":
-            return (
-                "The position of unseen bins is the mean of those with the nearest codes. How near, the "
-                "last eighth of the bins to fit to decides. No model sees positions."
-            )
-        return (
-            "The direction is the angle of the two codes, after the best rotation or reflection. No model "
-            "sees directions."
-        )
+        return WORDS[row.what]
 
     def pictures(self, row: RecordingRow, runs: Mapping[str, list[Finished]]) -> list[Picture]:
         from identica.studies.recordings_pictures import curves, recovered

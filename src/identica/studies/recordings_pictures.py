@@ -27,7 +27,7 @@ NAMES = {"position": "position in cm", "angle": "direction in degrees"}
 
 
 def curves(runs: Sequence[Finished], shuffled: Sequence[Finished]) -> list[Picture]:
-    """Training of the first seed, and of rows in random order, where their histories are left."""
+    """Training of the first seed, and of rows in random order, if their histories are there."""
     named = {"recording": runs, "rows in random order": shuffled}
     found = {
         name: read_metrics(some[0].folder, "step", "loss", "bits")

@@ -22,7 +22,7 @@ from identica.studies.catalogue import find
 from identica.studies.study import Study, check_seeds
 
 if TYPE_CHECKING:
-    from identica.recipes import Recipe
+    from identica.recipes import Preset
 
 SEEDS = range(5)
 
@@ -60,7 +60,7 @@ def reproduce(
     *,
     rows: Iterable[int] | None = None,
     seeds: Iterable[int] | None = None,
-    preset: str | Recipe = "fast",
+    preset: Preset = "fast",
     workers: int | None = None,
     engine: str = "local",
     address: str | None = None,
@@ -139,7 +139,7 @@ def plan(
     *,
     rows: Iterable[int] | None = None,
     seeds: Iterable[int] | None = None,
-    preset: str | Recipe = "fast",
+    preset: Preset = "fast",
 ) -> list[Planned]:
     """The runs of a study and their states; a run that several rows share is listed once."""
     planned: dict[str, Planned] = {}

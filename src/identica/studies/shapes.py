@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn.functional import normalize
 from torch.special import ndtr
 
 from identica._validate import one_of
@@ -14,51 +16,7 @@ from identica.errors import InputError
 from identica.families import Family
 from identica.spaces import Box, Euclidean, Space, Sphere
 
-SHAPES = ("normal", "laplace", "bimodal", "correlated", "heavy", "ring", "skewed", "mixture")
 CLUSTERS, CLUSTER_SEED = 12, 12345
-
-
-@dataclass(frozen=True)
-class Shape(Family):
-    """A marginal by its name.
-
-    On R^n: independent standard normal or Laplace coordinates; two modes in each coordinate; a normal with
-    correlations .7^|i−j|; Student's t with 5 degrees of freedom; pairs of coordinates on noisy circles;
-    exponential with noise; twelve clusters. On the unit box, similar draws folded back at its walls (a
-    Gaussian copula for the correlated one). On the sphere, draws around the first axis, projected.
-    """
-
-    name: str
-
-    def __post_init__(self) -> None:
-        one_of("name", self.name, SHAPES)
-
-    @property
-    def p(self) -> float | None:
-        raise InputError(f"{self} cannot be a model: it is a marginal")
-
-    @property
-    def precision(self) -> float:
-        return 0.0
-
-    def supports(self, space: Space) -> bool:
-        unit = isinstance(space, Box) and space == Box(space.dim)
-        return unit or isinstance(space, Euclidean) or space == Sphere(space.dim)
-
-    def independent(self, space: Space) -> int:
-        """How many coordinates at a time are independent of the others: 1, 2 or all."""
-        if isinstance(space, Sphere) or self.name in ("correlated", "mixture"):
-            return space.dim
-        return 2 if self.name == "ring" else 1
-
-    def _sample(self, space: Space, centre: Tensor, generator: torch.Generator) -> Tensor:
-        size, n = centre.shape
-        draws = _Draws(size, n, generator)
-        of_space = {Euclidean: _real, Box: _box, Sphere: _sphere}[type(space)]
-        return of_space(self.name, draws).to(centre)
-
-    def _log_prob(self, space: Space, z: Tensor, centre: Tensor) -> Tensor:
-        raise InputError(f"log_prob of {self} is not known")
 
 
 @dataclass(frozen=True)
@@ -106,68 +64,93 @@ class _Draws:
         centres = torch.randn(CLUSTERS, self.n, generator=fixed)
         return centres[torch.randint(CLUSTERS, (self.size,), generator=self.generator)]
 
+    def axis(self) -> Tensor:
+        """The first axis, n."""
+        return torch.eye(self.n)[0]
 
-def _real(name: str, d: _Draws) -> Tensor:
-    match name:
-        case "normal":
-            return d.normal()
-        case "laplace":
-            return d.laplace()
-        case "bimodal":
-            return 1.5 * d.sign() + 0.6 * d.normal()
-        case "correlated":
-            return 1.2 * d.correlated()
-        case "heavy":
-            return d.normal() * d.heavy(5)
-        case "ring":
-            return d.ring() + 0.5 * d.normal()
-        case "skewed":
-            return 1.5 * (d.exponential() + 0.3 * d.normal() - 1)
-    return 1.5 * d.cluster() + 0.6 * d.normal()
+    def circle(self) -> Tensor:
+        """Points of the unit circle in the plane of the first two axes."""
+        angle = 2 * math.pi * self.uniform(1)
+        return torch.cat([angle.cos(), angle.sin(), torch.zeros(self.size, self.n - 2)], 1)
 
 
-def _box(name: str, d: _Draws) -> Tensor:
-    match name:
-        case "normal":
-            z = 0.5 + 0.2 * d.normal()
-        case "laplace":
-            z = 0.5 + 0.15 * d.laplace()
-        case "bimodal":
-            z = 0.5 + 0.22 * d.sign() + 0.13 * d.normal()
-        case "correlated":
-            z = ndtr(d.correlated())
-        case "heavy":
-            z = 0.5 + 0.1 * torch.tan(math.pi * (d.uniform() - 0.5))
-        case "ring":
-            z = 0.5 + 0.16 * d.ring() + 0.08 * d.normal()
-        case "skewed":
-            z = 0.25 * d.exponential()
-        case _:
-            z = 0.1 + 0.8 * ndtr(d.cluster()) + 0.15 * d.normal()
-    z = z.remainder(2.0)
-    return torch.where(z > 1, 2 - z, z)
+# by name: on R^n, on the box before draws are folded back, and on the sphere before they are projected
+_REAL: dict[str, Callable[[_Draws], Tensor]] = {
+    "normal": lambda d: d.normal(),
+    "laplace": lambda d: d.laplace(),
+    "bimodal": lambda d: 1.5 * d.sign() + 0.6 * d.normal(),
+    "correlated": lambda d: 1.2 * d.correlated(),
+    "heavy": lambda d: d.normal() * d.heavy(5),
+    "ring": lambda d: d.ring() + 0.5 * d.normal(),
+    "skewed": lambda d: 1.5 * (d.exponential() + 0.3 * d.normal() - 1),
+    "mixture": lambda d: 1.5 * d.cluster() + 0.6 * d.normal(),
+}
+_BOX: dict[str, Callable[[_Draws], Tensor]] = {
+    "normal": lambda d: 0.5 + 0.2 * d.normal(),
+    "laplace": lambda d: 0.5 + 0.15 * d.laplace(),
+    "bimodal": lambda d: 0.5 + 0.22 * d.sign() + 0.13 * d.normal(),
+    "correlated": lambda d: ndtr(d.correlated()),
+    "heavy": lambda d: 0.5 + 0.1 * torch.tan(math.pi * (d.uniform() - 0.5)),
+    "ring": lambda d: 0.5 + 0.16 * d.ring() + 0.08 * d.normal(),
+    "skewed": lambda d: 0.25 * d.exponential(),
+    "mixture": lambda d: 0.1 + 0.8 * ndtr(d.cluster()) + 0.15 * d.normal(),
+}
+_SPHERE: dict[str, Callable[[_Draws], Tensor]] = {
+    "normal": lambda d: d.axis() + d.normal(),
+    "laplace": lambda d: d.axis() + 0.7 * d.laplace(),
+    "bimodal": lambda d: 1.5 * d.axis() * d.sign(1) + 0.7 * d.normal(),
+    "correlated": lambda d: d.correlated(),
+    "heavy": lambda d: 1.5 * d.axis() + 0.6 * d.normal() * d.heavy(2, 1),
+    "ring": lambda d: 1.5 * d.circle() + 0.7 * d.normal(),
+    "skewed": lambda d: d.exponential() - 0.6 + 0.3 * d.normal(),
+    "mixture": lambda d: normalize(d.cluster(), dim=1) + 0.4 * d.normal(),
+}
+SHAPES = tuple(_REAL)
 
 
-def _sphere(name: str, d: _Draws) -> Tensor:
-    axis = torch.zeros(d.n)
-    axis[0] = 1.0
-    match name:
-        case "normal":
-            z = axis + d.normal()
-        case "laplace":
-            z = axis + 0.7 * d.laplace()
-        case "bimodal":
-            z = 1.5 * axis * d.sign(1) + 0.7 * d.normal()
-        case "correlated":
-            z = d.correlated()
-        case "heavy":
-            z = 1.5 * axis + 0.6 * d.normal() * d.heavy(2, 1)
-        case "ring":
-            angle = 2 * math.pi * d.uniform(1)
-            circle = torch.cat([angle.cos(), angle.sin(), torch.zeros(d.size, d.n - 2)], 1)
-            z = 1.5 * circle + 0.7 * d.normal()
-        case "skewed":
-            z = d.exponential() - 0.6 + 0.3 * d.normal()
-        case _:
-            z = torch.nn.functional.normalize(d.cluster(), dim=1) + 0.4 * d.normal()
-    return torch.nn.functional.normalize(z, dim=1)
+@dataclass(frozen=True)
+class Shape(Family):
+    """A marginal by its name.
+
+    On R^n: independent standard normal or Laplace coordinates; two modes in each coordinate; a normal with
+    correlations .7^|i−j|; Student's t with 5 degrees of freedom; pairs of coordinates on noisy circles;
+    exponential with noise; twelve clusters. On the unit box, similar draws folded back at its walls (a
+    Gaussian copula for the correlated one). On the sphere, draws around the first axis, projected.
+    """
+
+    name: str
+
+    def __post_init__(self) -> None:
+        one_of("name", self.name, SHAPES)
+
+    @property
+    def p(self) -> float | None:
+        raise InputError(f"{self} cannot be a model: it is a marginal")
+
+    @property
+    def precision(self) -> float:
+        return 0.0
+
+    def supports(self, space: Space) -> bool:
+        unit = isinstance(space, Box) and space == Box(space.dim)
+        return unit or isinstance(space, Euclidean) or space == Sphere(space.dim)
+
+    def independent(self, space: Space) -> int:
+        """How many coordinates at a time are independent of the others: 1, 2 or all."""
+        if isinstance(space, Sphere) or self.name in ("correlated", "mixture"):
+            return space.dim
+        return 2 if self.name == "ring" else 1
+
+    def _sample(self, space: Space, centre: Tensor, generator: torch.Generator) -> Tensor:
+        draws = _Draws(len(centre), centre.shape[1], generator)
+        if isinstance(space, Sphere):
+            z = normalize(_SPHERE[self.name](draws), dim=1)
+        elif isinstance(space, Box):
+            z = _BOX[self.name](draws).remainder(2.0)
+            z = torch.where(z > 1, 2 - z, z)
+        else:
+            z = _REAL[self.name](draws)
+        return z.to(centre)
+
+    def _log_prob(self, space: Space, z: Tensor, centre: Tensor) -> Tensor:
+        raise InputError(f"log_prob of {self} is not known")

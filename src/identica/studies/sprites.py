@@ -10,30 +10,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from torch import nn
 
-from identica import metrics, recipes
+from identica import metrics
 from identica._validate import count
-from identica.baselines import NETWORKS, VAE
+from identica.baselines import VAE
 from identica.datasets import dsprites, kitti_masks, natural_sprites
-from identica.encoders import ContrastiveModel
-from identica.losses import AlignUniform
-from identica.recipes import Recipe
-from identica.spaces import Euclidean
+from identica.recipes import Preset, from_config, pick
+from identica.recipes import studies as presets
 from identica.studies.experiment import Context, RowExperiment, Scores, Stage, Stages
-from identica.studies.images import (
-    CODES,
-    SHOWN,
-    TERMS,
-    VAES,
-    autoencoder,
-    codes_of,
-    meaning,
-    pair_sampler,
-)
-from identica.studies.published import L1, METRICS, N1, SpriteRow
+from identica.studies.images import SHOWN, TERMS, codes_of, meaning, method_objective, pair_sampler
+from identica.studies.published import METRICS, SpriteRow
 from identica.studies.study import Finished, Ours, Picture, Study, Target
-from identica.training import Contrastive, Sampler
-
-R = Euclidean(CODES)
+from identica.training import Sampler
 
 
 @dataclass(frozen=True)
@@ -121,8 +108,8 @@ class SpritesExperiment(RowExperiment):
             "scoring": asdict(self.scoring),
             "network": self.recipe.network,
         }
-        if row.method not in VAES:
-            config["space"] = repr(R)
+        if row.kind == "contrastive":
+            config["space"] = repr(row.space)
             if self.anneal is not None:
                 config["anneal"] = self.anneal
         return config
@@ -140,16 +127,10 @@ class SpritesExperiment(RowExperiment):
         return 1 if self.row.is_dsprites else 255
 
     def objective(self) -> tuple[nn.Module, nn.Module]:
-        row, network = self.row, str(self.recipe.network)
-        if row.method in VAES:
-            options = {"scale": float(self.white), "network": network}
-            return autoencoder(row.method, self.seed, **options)
-        make_encoder, _ = NETWORKS[network]  # the same as in autoencoders
-        encoder = make_encoder(CODES, channels=1, scale=float(self.white), seed=self.seed)
-        model = ContrastiveModel(R, L1 if row.p == 1 else N1, encoder)
-        # the anchor counts among its own negatives, as published: that fixes the scale of the codes
-        loss = AlignUniform(row.alpha, row.p, self_negative=True, anneal=self.anneal)
-        return Contrastive(model, loss), model
+        row, recipe, network = self.row, self.recipe, str(self.recipe.network)
+        return method_objective(
+            row, recipe, self.seed, network=network, white=self.white, anneal=self.anneal
+        )
 
     def stages(self, context: Context) -> Stages:
         data = load(self.row, self.original)
@@ -162,9 +143,7 @@ class SpritesExperiment(RowExperiment):
         yield Stage(objective, sampler(data), self.recipe.training, 2 * self.seed, watch)
         return objective, self.scores(data, model)
 
-    def encoded(
-        self, data: Sprites, model: nn.Module, n: int
-    ) -> tuple[NDArray[Any], NDArray[np.float64]]:
+    def encoded(self, data: Sprites, model: nn.Module, n: int) -> tuple[NDArray[Any], NDArray[Any]]:
         """Factors (n×5) and codes (n×10) of images drawn at random; images are made as needed."""
         z = data.sample(n, np.random.default_rng(2 * self.seed + 1))
         parts = np.array_split(z, -(-n // 1000))
@@ -225,27 +204,25 @@ class SpritesTable(Study[SpriteRow]):
     def tolerance(self, target: Target, ours: Ours) -> float:
         return max(ours.std, 0.002)
 
-    def experiment(
-        self, row: SpriteRow, kind: str, seed: int, preset: str | Recipe
-    ) -> SpritesExperiment:
+    def experiment(self, row: SpriteRow, kind: str, seed: int, preset: Preset) -> SpritesExperiment:
         """dSprites are the original images where their archive is under IDENTICA_DATA."""
-        vae = row.method in VAES
+        vae = row.kind != "contrastive"
         if row.is_dsprites:
-            fast = recipes.SPRITES_VAE if vae else recipes.SPRITES
+            fast = presets.SPRITES_VAE if vae else presets.SPRITES
         else:
-            fast = recipes.NATURAL_VAE if vae else recipes.NATURAL
-        recipe = recipes.pick(preset, fast=fast, paper=recipes.PAPER_IMAGES)
+            fast = presets.NATURAL_VAE if vae else presets.NATURAL
+        recipe = pick(preset, fast=fast, paper=presets.PAPER_IMAGES)
         scoring = self.scorings["paper" if preset == "paper" else "fast"]
         original = row.is_dsprites and dsprites.is_at_hand()
         return SpritesExperiment(row, seed, recipe, scoring, original)
 
     def read_back(self, row: SpriteRow, run: Finished) -> SpritesExperiment:
         original, scoring = run.config["data"] == "dsprites", Scoring(**run.config["scoring"])
-        return SpritesExperiment(row, run.seed, recipes.from_config(run.config), scoring, original)
+        return SpritesExperiment(row, run.seed, from_config(run.config), scoring, original)
 
     def cells(self, row: SpriteRow) -> dict[str, str]:
         alpha = f"{row.alpha:g}".removeprefix("0")
-        method = row.method if row.method in VAES else f"L_AU({alpha}, {row.p})"
+        method = row.method if row.kind != "contrastive" else f"L_AU({alpha}, {row.p})"
         if not row.is_dsprites:
             return {"data": data_name(row, False), "method": method, "factors": row.version}
         data = "dSprites" if dsprites.is_at_hand() else "dSprites, re-rendered"

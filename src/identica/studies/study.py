@@ -17,7 +17,7 @@ from identica.runs import Job
 from identica.runs.folder import METRICS, plain
 
 if TYPE_CHECKING:  # workers that only wait for something to do need not load torch
-    from identica.recipes import Recipe
+    from identica.recipes import Preset
     from identica.studies.published import Published
 
 
@@ -101,7 +101,7 @@ class Study(ABC, Generic[R]):
     """
 
     unit = "%"
-    summary = "mean"  # or "median": what the seeds of a score come down to, as published
+    summary = "mean"  # or "median": how scores are summarised over seeds, as published
     scored_on = "unseen pairs"  # in training
     side_by_side = True  # whether every column of figures has a published one beside it
     by_kind = False  # whether the table has a line for each kind of a row, not one for all
@@ -115,7 +115,7 @@ class Study(ABC, Generic[R]):
         self.name, self.title, self.rows = name, title, list(rows)
 
     def ready(self, rows: Sequence[R]) -> None:
-        """Raise an error if runs of some rows lack what is not theirs to make, such as a data set."""
+        """Raise an error if something that runs of these rows need is missing, such as a data set."""
 
     def absent(self, kind: str) -> str:
         """Why runs of a kind cannot be done here, so that they are left out; empty if they can."""
@@ -126,7 +126,7 @@ class Study(ABC, Generic[R]):
         """The scores of a row."""
 
     @abstractmethod
-    def experiment(self, row: R, kind: str, seed: int, preset: str | Recipe) -> Job:
+    def experiment(self, row: R, kind: str, seed: int, preset: Preset) -> Job:
         """The run behind a kind of score."""
 
     @abstractmethod
@@ -154,7 +154,9 @@ class Study(ABC, Generic[R]):
         """How our figure compares with the published one."""
         if target.published is None:
             return Verdict("–", None)
-        word = compare(ours.mean, target.published.mean, self.tolerance(target, ours))
+        difference = ours.mean - target.published.mean
+        near = abs(difference) <= self.tolerance(target, ours) + 1e-9
+        word = "within" if near else "above" if difference > 0 else "below"
         return Verdict(word, word in target.accepted if target.accepted else None)
 
     def read_back(self, row: R, run: Finished) -> Any:
@@ -177,7 +179,7 @@ class Study(ABC, Generic[R]):
             if target.kind == kind:
                 goal = None if target.published is None else target.published.mean
                 pictures += curves(found, target.score, goal=goal, on=self.scored_on)
-        with suppress(InputError):  # weights or data that are gone cost these pictures alone
+        with suppress(InputError):  # without weights or data, only these pictures are missing
             pictures += self.recovered(self.read_back(row, found[0]), found[0])
         return pictures
 
@@ -208,18 +210,6 @@ class Study(ABC, Generic[R]):
         return [known[number] for number in dict.fromkeys(wanted)]
 
 
-def compare(ours: float, published: float, tolerance: float) -> str:
-    """Where our figure lies.
-
-    >>> compare(0.997, 0.9986, 0.002), compare(0.95, 0.9986, 0.002), compare(0.7, 0.5, 0.1)
-    ('within', 'below', 'above')
-    """
-    difference = ours - published
-    if abs(difference) <= tolerance + 1e-9:
-        return "within"
-    return "above" if difference > 0 else "below"
-
-
 def read_metrics(folder: Path, *names: str) -> list[dict[str, float]]:
     """The history of a finished run, empty if it is gone, damaged or lacks some of the names."""
     with suppress(OSError, ValueError, TypeError, AttributeError, OverflowError, RecursionError):
@@ -231,7 +221,7 @@ def read_metrics(folder: Path, *names: str) -> list[dict[str, float]]:
 
 
 def curves(runs: Sequence[Finished], score: str, *, goal: float | None, on: str) -> list[Picture]:
-    """A picture of a score during training, by seed; none where no run has its history left."""
+    """A picture of a score during training, by seed; none if no run has kept its history."""
     from identica.report import plots
 
     histories = {f"seed {run.seed}": read_metrics(run.folder, "step", score) for run in runs}

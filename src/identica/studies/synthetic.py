@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from identica import recipes, theory
+from identica import theory
 from identica.encoders import ContrastiveModel
 from identica.families import Family, GeneralizedNormal, Uniform, VonMisesFisher
 from identica.heads import make_head
@@ -19,7 +19,8 @@ from identica.metrics import linear_r2, match, mcc
 from identica.mixing import InvertibleMLP
 from identica.potential import Potential
 from identica.process import GenerativeProcess
-from identica.recipes import Recipe
+from identica.recipes import Preset, Recipe, pick
+from identica.recipes import studies as presets
 from identica.spaces import Box, Euclidean, Space, Sphere
 from identica.studies.experiment import Context, Experiment, Scores, Stage, Stages
 from identica.studies.published import Row
@@ -54,7 +55,7 @@ class SyntheticExperiment(Experiment):
         preset = {"hidden": every["network"], kind: every["training"]}
         if kind == "supervised":
             config |= {"output": repr(row.model_space), "preset": preset}
-        if kind == "contrastive":
+        if self.contrastive:
             config["conditional"] = repr(row.conditional)
             config |= {"model_space": repr(row.model_space), "model": repr(row.model)}
             options = (
@@ -65,7 +66,7 @@ class SyntheticExperiment(Experiment):
 
     @property
     def contrastive(self) -> bool:
-        """Whether pairs are all that is learnt from."""
+        """Whether it learns from pairs alone."""
         return self.kind not in ("identity", "supervised")
 
     @property
@@ -90,7 +91,7 @@ class SyntheticExperiment(Experiment):
             model = self.model()
             return Contrastive(model, self.recipe.loss(row.model)), model
         network: nn.Module = self.recipe.mlp(n, n, seed=self.seed)
-        # where the codes of the model live in the factors' own space, so do these
+        # if the codes of the model live in the space of the factors, so do these
         if type(row.model_space) is type(row.space):
             network = nn.Sequential(network, make_head(row.space))
         return Supervised(network), network
@@ -146,18 +147,13 @@ class SyntheticTable(Study[Row]):
             for kind, figure in row.published.items()
         ]
 
-    def experiment(
-        self, row: Row, kind: str, seed: int, preset: str | Recipe
-    ) -> SyntheticExperiment:
-        fast, paper = (
-            recipes.for_process(row.marginal, row.conditional, row.model_space, row.model),
-            recipes.PAPER,
-        )
+    def experiment(self, row: Row, kind: str, seed: int, preset: Preset) -> SyntheticExperiment:
+        paper = presets.PAPER
+        fast = presets.for_process(row.marginal, row.conditional, row.model_space, row.model)
         if kind != "contrastive":  # with a network of the same size
-            fast = replace(recipes.SUPERVISED, network=fast.network)
-            paper = recipes.PAPER_SUPERVISED
-        recipe = recipes.pick(preset, fast=fast, paper=paper)
-        return SyntheticExperiment(row, kind, seed, recipe)
+            paper = presets.PAPER_SUPERVISED
+            fast = replace(presets.SUPERVISED, network=fast.network)
+        return SyntheticExperiment(row, kind, seed, pick(preset, fast=fast, paper=paper))
 
     def label(self, target: Target) -> str:
         return f"{target.kind} {SCORES[target.score]}"
@@ -177,11 +173,12 @@ class SyntheticTable(Study[Row]):
         fails = "\nTheory forbids a high score here." if row.must_fail else ""
         return f"{self.guarantee(row)}{fails}"
 
-    def guarantee(self, row: Row) -> theory.Guarantee:
+    def guarantee(self, row: Row, kind: str = "contrastive") -> theory.Guarantee:
         """What the theory promises for a row."""
         mixing = InvertibleMLP(row.space.dim, seed=0, draws=1)  # any injective one will do
         process = GenerativeProcess(row.space, row.marginal, row.conditional, mixing)
-        return theory.guarantee(process, self.experiment(row, "contrastive", 0, "fast").model())
+        experiment = self.experiment(row, kind, 0, "fast")
+        return theory.guarantee(process, experiment.model(), tau=experiment.recipe.tau)
 
     def recovered(self, experiment: SyntheticExperiment, run: Finished) -> list[Picture]:
         from identica.report import plots

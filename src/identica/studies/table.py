@@ -31,6 +31,7 @@ class Entry(NamedTuple):
 
 
 Known = Mapping[tuple[int, str, str], tuple[Ours, float, dict[str, str]]]
+NONE: Known = MappingProxyType({})
 
 
 # --- which runs belong to a study -------------------------------------------------------------------
@@ -73,7 +74,7 @@ def registered(folder: Path) -> tuple[str, dict[tuple[int, str, int], str]]:
 
 
 def finished(folder: Path, name: str, seed: int) -> Finished | None:
-    """A finished run; None if it is missing, damaged, of another name or still going on."""
+    """A finished run; None if it is missing, damaged, of another name or still running."""
     path = folder / RUNS / name
     try:
         config = read_json(path / CONFIG)
@@ -128,11 +129,7 @@ def recorded(folder: Path, study: Study[Any]) -> Known:
     return found
 
 
-def collect(
-    folder: Path,
-    study: Study[Any],
-    keep: Known = MappingProxyType({}),
-) -> list[Entry]:
+def collect(folder: Path, study: Study[Any], keep: Known = NONE) -> list[Entry]:
     """Every score that has at least one finished run, in the order of the table.
 
     Those of `keep` (see `recorded`) stay as they are where there are runs of fewer seeds.
@@ -260,9 +257,9 @@ def _by_kind(study: Study[Any], entries: Sequence[Entry]) -> list[list[str]]:
             cells = [ours(study, found[name]) if name in found else "–" for name in columns]
             said = next((entry.notes for entry in found.values()), {})
             seconds = next((f"{entry.seconds:.1f}" for entry in found.values()), "–")
-            told = kind if found else f"{kind}: {study.absent(kind)}"
+            model = kind if found else f"{kind}: {study.absent(kind)}"
             cells += [said.get(name, "–") for name in notes]
-            lines.append([str(row.row), *study.cells(row).values(), told, *cells, seconds])
+            lines.append([str(row.row), *study.cells(row).values(), model, *cells, seconds])
     return lines
 
 

@@ -19,7 +19,7 @@ from identica._random import as_generator
 from identica._validate import one_of
 from identica.errors import InputError
 from identica.families import Family, Laplace, Normal, Uniform, VonMisesFisher
-from identica.recipes import PRESETS, Recipe
+from identica.recipes import PRESETS, Preset
 from identica.runs import Tick
 from identica.runs.folder import run_name
 from identica.spaces import Box, Space, Sphere
@@ -212,7 +212,7 @@ class Theorem1(Study[Limit]):
             for m in row.estimate.negatives
         ]
 
-    def experiment(self, row: Limit, kind: str, seed: int, preset: str | Recipe) -> Estimation:
+    def experiment(self, row: Limit, kind: str, seed: int, preset: Preset) -> Estimation:
         if isinstance(preset, str):
             one_of("preset", preset, PRESETS)  # both are the same: nothing is trained
         return Estimation(row, seed)

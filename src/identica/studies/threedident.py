@@ -9,13 +9,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from identica import recipes, theory
+from identica import theory
 from identica.augment import simclr
 from identica.datasets.pictures import tile
 from identica.datasets.threedident import FACTORS, render
 from identica.datasets.threedident.storage import ImageSet
 from identica.metrics import linear_r2_per_factor, match
-from identica.recipes import Recipe
+from identica.recipes import Preset, from_config, pick
+from identica.recipes import studies as presets
 from identica.spaces import Sphere
 from identica.studies.images import moved
 from identica.studies.published import ImageRow
@@ -37,19 +38,9 @@ WIDTH = 0.1  # of the conditional as published: not printed, but the default of 
 
 
 class ThreeDIdentTable(Study[ImageRow]):
-    """R² and MCC of the ten factors of 3DIdent on unseen images, from pixels.
-
-    Args:
-        images: which images, if not those of the preset.
-    """
+    """R² and MCC of the ten factors of 3DIdent on unseen images, from pixels."""
 
     scored_on = "unseen images"
-
-    def __init__(
-        self, name: str, title: str, rows: Sequence[ImageRow], *, images: Images | None = None
-    ) -> None:
-        super().__init__(name, title, rows)
-        self.images = images
 
     def targets(self, row: ImageRow) -> list[Target]:
         def accepted(score: str) -> tuple[str, ...]:
@@ -62,19 +53,16 @@ class ThreeDIdentTable(Study[ImageRow]):
             for score, figure in row.published.items()
         ]
 
-    def experiment(
-        self, row: ImageRow, kind: str, seed: int, preset: str | Recipe
-    ) -> ImageExperiment:
+    def experiment(self, row: ImageRow, kind: str, seed: int, preset: Preset) -> ImageExperiment:
         supervised = kind == "supervised"
-        fast = recipes.THREEDIDENT_SUPERVISED if supervised else recipes.THREEDIDENT
-        recipe = recipes.pick(preset, fast=fast, paper=recipes.PAPER_THREEDIDENT)
-        images = self.images or (paper_images() if preset == "paper" else FAST)
-        return ImageExperiment(
-            _as_published(row) if preset == "paper" else row, seed, recipe, images
-        )
+        fast = presets.THREEDIDENT_SUPERVISED if supervised else presets.THREEDIDENT
+        recipe = pick(preset, fast=fast, paper=presets.PAPER_THREEDIDENT)
+        if preset == "paper":
+            return ImageExperiment(_as_published(row), seed, recipe, paper_images())
+        return ImageExperiment(row, seed, recipe, FAST)
 
     def read_back(self, row: ImageRow, run: Finished) -> ImageExperiment:
-        images, recipe = Images(**run.config["images"]), recipes.from_config(run.config)
+        images, recipe = Images(**run.config["images"]), from_config(run.config)
         published = _as_published(row)
         own = run.config.get("conditional") != repr(published.conditional)
         return ImageExperiment(row if own else published, run.seed, recipe, images)
@@ -82,13 +70,9 @@ class ThreeDIdentTable(Study[ImageRow]):
     def cells(self, row: ImageRow) -> dict[str, str]:
         if row.model_space is None or row.model is None:
             return {"pairs": row.kind, "model space": "–", "model": "–", "match": "–"}
-        pairs = (
-            "augmentations"
-            if row.conditional is None
-            else family_name(row.conditional, scale=False)
-        )
+        pairs = row.conditional
         return {
-            "pairs": pairs,
+            "pairs": "augmentations" if pairs is None else family_name(pairs, scale=False),
             "model space": space_name(row.model_space),
             "model": family_name(row.model, scale=isinstance(row.model_space, Sphere)),
             "match": "yes" if row.match else "no",
@@ -118,7 +102,7 @@ class ThreeDIdentTable(Study[ImageRow]):
         if row.kind == "identity":
             return []
         _, model = experiment.trained(run.folder)
-        data = ImageSet(experiment.images.test_folder(run.folder.parent.parent))
+        data = ImageSet(experiment.images.folder(run.folder.parent.parent, "test"))
         z, codes = data.raw_latents, codes_of(model.eval(), data)
         pictures = []
         if row.kind == "contrastive":
@@ -149,7 +133,7 @@ def _as_published(row: ImageRow) -> ImageRow:
 
 
 def _by_factor(runs: Sequence[Finished]) -> list[Picture]:
-    """How the R² of each factor grew in the first run, where it has its history left."""
+    """How the R² of each factor grew in the first run, if it has kept its history."""
     from identica.report import plots
 
     records = read_metrics(runs[0].folder, "step", *map(r2_of, FACTORS)) if runs else []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -29,7 +29,7 @@ from identica.datasets.threedident.pairs import (
     rendered,
 )
 from identica.datasets.threedident.storage import LATENTS, ImageSet
-from identica.datasets.threedident.walks import DRAWS, drawn_rows, positives_among, walks
+from identica.datasets.threedident.walks import DRAWS, draw_rows, positives_among, walks
 from identica.encoders import ContrastiveModel
 from identica.errors import InputError
 from identica.families import Family, Laplace, Normal, Uniform
@@ -70,29 +70,25 @@ class Images:
     samples: int = 8
     original: bool = False
 
-    def seen(self, study: Path, say: Say = silent) -> ImageSet:
-        """The images that runs are trained on."""
-        folder = original("train") if self.original else self.home(study) / "train"
-        return self._rendered(folder, self.train, 0, say)
-
-    def unseen(self, study: Path, say: Say = silent) -> ImageSet:
-        """The images that runs are scored on."""
-        return self._rendered(self.test_folder(study), self.test, 1, say)
-
-    def _rendered(self, folder: Path, n: int, seed: int, say: Say) -> ImageSet:
+    def load(self, study: Path, part: str, say: Say = silent) -> ImageSet:
+        """The images that the runs of a study are trained on ("train") or scored on ("test")."""
+        folder = self.folder(study, part)
         if self.original:
             return ImageSet(folder)
+        n, seed = (self.train, 0) if part == "train" else (self.test, 1)
         process = make_process(self)
         z = process.latents(n, generator=seed, dtype=torch.float64)
         return rendered(folder, process, z, tick=_each(say, "images"))
 
+    def folder(self, study: Path, part: str) -> Path:
+        """Where those images are."""
+        if self.original:
+            return original(part)
+        return self.home(study) / (part if part == "train" else f"test-{self.test}")
+
     def home(self, study: Path) -> Path:
         """Where the images of a study are, for all its runs."""
         return study / "images" / f"{self.size}px-{self.samples}samples-{self.train}"
-
-    def test_folder(self, study: Path) -> Path:
-        """Where the images are that runs are scored on."""
-        return original("test") if self.original else self.home(study) / f"test-{self.test}"
 
 
 FAST = Images(size=64, train=120_000, test=4096, samples=4)
@@ -154,10 +150,9 @@ class ImageExperiment(RowExperiment):
         else:
             config["training"] = asdict(recipe.training)
         if row.kind == "contrastive":
+            pairs = "augmentations" if row.conditional is None else repr(row.conditional)
             config |= {
-                "conditional": "augmentations"
-                if row.conditional is None
-                else repr(row.conditional),
+                "conditional": pairs,
                 "model_space": repr(row.model_space),
                 "model": repr(row.model),
                 "self_negative": recipe.self_negative,
@@ -180,42 +175,39 @@ class ImageExperiment(RowExperiment):
         assert row.model is not None
         if isinstance(space, Box) and self.recipe.bound is None:
             space = Box(space.dim, high=matched_side(row.conditional))
+        encoder, head = self.encoder(space.dim), self.recipe.head(space)
+        return ContrastiveModel(space, row.model, encoder, head=head)
+
+    def encoder(self, n: int) -> nn.Module:
+        """The network, untrained, with n outputs."""
         network = one_of("network", str(self.recipe.network), NETWORKS)
-        encoder = NETWORKS[network](space.dim, seed=self.seed)
-        return ContrastiveModel(space, row.model, encoder, head=self.recipe.head(space))
+        return NETWORKS[network](n, seed=self.seed)
 
     def objective(self) -> tuple[nn.Module, nn.Module]:
         if self.kind == "supervised":
-            network = one_of("network", str(self.recipe.network), NETWORKS)
-            encoder = NETWORKS[network](len(FACTORS), seed=self.seed)
+            encoder = self.encoder(len(FACTORS))
             return Supervised(encoder), encoder
         model, apart = self.model(), self.walking.apart if self.walking else 1
         return Contrastive(model, self.recipe.loss(model.conditional, apart=apart)), model
 
     def stages(self, context: Context) -> Stages:
         study = context.folder.parent.parent
-        test = self.images.unseen(study, context.say)
-        z = test.raw_latents
+        test = self.images.load(study, "test", context.say)
         if self.kind == "identity":
-            return None, {"r2": linear_r2(z, small_pixels(test))}
-        objective, model = self.objective()
+            return None, {"r2": linear_r2(test.raw_latents, small_pixels(test))}
         if self.walking:
-            yield from self._walk(self.walking, objective, model, test, study, context.say)
+            objective, model = yield from self._walk(self.walking, test, study, context.say)
         else:
+            objective, model = self.objective()
             score, sample = partial(scored, model, test), self.batches(study, context.say)
             yield Stage(objective, sample, self.recipe.training, 2 * self.seed, score, "main")
         return objective, scored(model, test)
 
     def _walk(
-        self,
-        walking: Walking,
-        objective: nn.Module,
-        model: nn.Module,
-        test: ImageSet,
-        study: Path,
-        say: Say,
-    ) -> Stages:
+        self, walking: Walking, test: ImageSet, study: Path, say: Say
+    ) -> Generator[Stage, Scores, tuple[nn.Module, nn.Module]]:
         """Several starts on narrower pairs, one of which continues; then wide pairs; then the head."""
+        objective, model = self.objective()
         assert isinstance(model, ContrastiveModel)
         if not isinstance(model.encoder, SmallResNet):
             raise InputError(
@@ -238,7 +230,7 @@ class ImageExperiment(RowExperiment):
         sample, score = self.batches(study, say), partial(scored, model, test)
         yield Stage(objective, sample, walking.wide, seed, score, "wide")
         yield self._head(walking, model, test, study, say)
-        return objective, {}
+        return objective, model
 
     def _head(
         self, walking: Walking, model: ContrastiveModel, test: ImageSet, study: Path, say: Say
@@ -246,12 +238,12 @@ class ImageExperiment(RowExperiment):
         """Train the head by itself on the features of each image."""
         training, network = walking.head, model.encoder.eval()
         assert isinstance(network, SmallResNet)
-        data = self.images.seen(study)
+        data = self.images.load(study, "train")
         x, x_test = (read(network, network.read, images, say) for images in (data, test))
-        draw = drawn_rows(self.positives(study))
+        positives = self.positives(study)
 
         def sample(size: int, /, *, generator: torch.Generator) -> Pairs:
-            rows, others = draw(size, generator)
+            rows, others = draw_rows(positives, size, generator)
             here, there = x[rows], x[others]
             return Pairs(here, there, here, there)
 
@@ -268,7 +260,7 @@ class ImageExperiment(RowExperiment):
 
     def batches(self, study: Path, say: Say = silent) -> Sampler:
         """What it is trained on."""
-        data = self.images.seen(study, say)
+        data = self.images.load(study, "train", say)
         if self.kind == "supervised":
             return labelled(data)
         if self.row.conditional is None:
@@ -280,7 +272,8 @@ class ImageExperiment(RowExperiment):
     def positives(self, study: Path, say: Say = silent) -> Rows:
         """For each image, some that are positives of it, drawn once for all runs."""
         name = re.sub(r"[^\w.]+", "-", repr(self.row.conditional)).strip("-")
-        path, data = self.images.home(study) / f"{name}.npy", self.images.seen(study, say)
+        path = self.images.home(study) / f"{name}.npy"
+        data = self.images.load(study, "train", say)
         with locked(path.with_suffix(".lock")):
             if not path.exists():
                 process = make_process(self.images, self.row.conditional)
@@ -363,9 +356,9 @@ def read(
     return torch.cat(parts)
 
 
-def small_pixels(data: ImageSet, side: int = 16) -> NDArray[np.float64]:
-    """All images shrunk to `side`×`side` means, N×3·side²: what a linear map can be fitted to."""
-    blocks = data.size // min(side, data.size)
+def small_pixels(data: ImageSet) -> NDArray[np.float64]:
+    """All images shrunk to 16×16 means, N×768: what a linear map can be fitted to."""
+    blocks = data.size // min(16, data.size)
     parts = []
     for start in range(0, len(data), BATCH):
         x = as_images(data.images(np.arange(start, min(start + BATCH, len(data))))).float()

@@ -122,13 +122,13 @@ def counterexample(
         return judge(search.h, search.losses(), how)
 
     truth_found = copy.deepcopy(search)
-    # that a rotation is no use is news only where walls or the conditional single out axes
+    # rotations come first only where walls or the conditional single out axes
     first, second = (turn, bend) if _axes_matter(process) else (bend, turn)
     return first() or second()
 
 
 def _axes_matter(process: GenerativeProcess) -> bool:
-    """Whether walls or the conditional single out axes, so that each factor by itself may be hoped for."""
+    """Whether walls or the conditional single out axes, so that single factors may be recovered."""
     walls = isinstance(process.space, Box)
     return walls or (not isinstance(process.space, Sphere) and exponent(process.conditional) != 2)
 
@@ -154,20 +154,16 @@ class _Map(nn.Module):
         return self.head(self.start(z) + self.network(z))
 
     def start(self, z: Tensor) -> Tensor:
-        """What the head makes the truth of."""
+        """The input from which the head makes the truth."""
         if not self.truth:
             return torch.zeros(())
-        if isinstance(self.head, BoxHead):
-            return torch.logit(self.share(z), eps=1e-5)
-        return z @ self.linear * self.log_scale.exp()
-
-    def share(self, z: Tensor) -> Tensor:
-        """Where the factors stand within the sides of a box that holds them, from 0 to 1."""
-        if isinstance(self.space, Sphere):
-            return 0.5 + 0.45 * z / self.space.radius
+        if not isinstance(self.head, BoxHead):
+            return z @ self.linear * self.log_scale.exp()
+        if isinstance(self.space, Sphere):  # within the sides of a box that holds it
+            return torch.logit(0.5 + 0.45 * z / self.space.radius, eps=1e-5)
         assert isinstance(self.space, Box)
         low, high = self.space.bounds(torch.float32)
-        return (z - low) / (high - low)
+        return torch.logit((z - low) / (high - low), eps=1e-5)
 
 
 class _Search:
@@ -197,7 +193,7 @@ class _Search:
         self._minimise([*own, *self._others()], steps, lr=1e-2)
 
     def train(self, steps: int) -> None:
-        """Let go of the truth."""
+        """Train all parameters, starting from the truth."""
         self._minimise([*self.h.parameters(), *self._others()], steps, lr=3e-3)
 
     def _others(self) -> list[nn.Parameter]:
@@ -230,7 +226,7 @@ class _Search:
         return torch.stack(found)
 
     def turned(self) -> _Search:
-        """The same search at a random rotation of the truth, with the potential turned along."""
+        """The same search at a random rotation of the truth, with the potential rotated accordingly."""
         other, n = copy.deepcopy(self), self.process.space.dim
         random = torch.randn(n, n, generator=as_generator(self.seed + 3), dtype=torch.float64)
         rotation = torch.linalg.qr(random)[0].float()

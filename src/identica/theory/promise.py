@@ -136,7 +136,8 @@ def guarantee(
     instance("process", process, GenerativeProcess, "a GenerativeProcess")
     instance("model", model, ContrastiveModel, "a ContrastiveModel")
     tau = None if tau is None else positive("tau", tau)
-    truth = Believed.of(process, _check_precisions(process, precisions))
+    uneven = _check_precisions(process, precisions)
+    truth = Believed(process.space, process.marginal, process.conditional, uneven)
     assumed = Assumed.of(model, tau, flag("learn_precision", learn_precision))
     best = strongest(truth, assumed)
     changes = tuple(_changes(truth, assumed, best))
@@ -183,10 +184,10 @@ def _changes(truth: Believed, assumed: Assumed, best: Promise | None) -> Iterato
     for number in range(1, len(steps) + 1):
         earned = []
         for names in combinations(steps, number):
-            changed = replace(
-                assumed, **{key: value for name in names for key, value in steps[name].items()}
-            )
-            promise = strongest(truth, changed) if _possible(changed) else None
+            options = {key: value for name in names for key, value in steps[name].items()}
+            changed = replace(assumed, **options)
+            possible = changed.conditional.supports(changed.space)
+            promise = strongest(truth, changed) if possible else None
             if promise is not None and _rank(promise) > rank:
                 earned.append((names, promise))
         if earned:
@@ -219,10 +220,6 @@ def _steps(truth: Believed, assumed: Assumed) -> Iterator[tuple[str, dict[str, A
         yield f"put the codes into {space}{size}", moved
     if not assumed.unbounded and not isinstance(space, Euclidean):
         yield "leave the codes unbounded", {"space": Euclidean(space.dim), "unbounded": True}
-
-
-def _possible(model: Assumed) -> bool:
-    return model.conditional.supports(model.space)
 
 
 def _other(family: Family, assumed: Family) -> bool:

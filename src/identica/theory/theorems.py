@@ -11,7 +11,6 @@ import torch
 from identica.encoders import ContrastiveModel
 from identica.families import Coordinatewise, Family, Joint, Uniform, VonMisesFisher
 from identica.heads import EuclideanHead
-from identica.process import GenerativeProcess
 from identica.spaces import Box, Euclidean, Product, Space, Sphere
 
 SPHERE = "Theorem 2 (sphere, uniform marginal, von Mises–Fisher conditional)"
@@ -29,7 +28,7 @@ BOX_ONTO_BOX = (
 
 @dataclass(frozen=True)
 class Assumed:
-    """What a model assumes, as far as theorems ask.
+    """What a model assumes, as far as the theorems need it.
 
     Attributes:
         space, conditional: of the model.
@@ -64,17 +63,13 @@ class Assumed:
 
 @dataclass(frozen=True)
 class Believed:
-    """What is believed of a process, as far as theorems ask; `precisions` of the factors relative to each
-    other, where they differ."""
+    """What is believed about a process, as far as the theorems need it; `precisions` are those of the
+    factors relative to each other, if they differ."""
 
     space: Space
     marginal: Family
     conditional: Family
     precisions: tuple[float, ...] | None = None
-
-    @classmethod
-    def of(cls, process: GenerativeProcess, precisions: tuple[float, ...] | None) -> Believed:
-        return cls(process.space, process.marginal, process.conditional, precisions)
 
     @property
     def uneven(self) -> bool:
@@ -84,7 +79,7 @@ class Believed:
 
 @dataclass(frozen=True)
 class Promise:
-    """Up to what the factors are recovered, by which theorem, and what there is to add."""
+    """Up to what the factors are recovered, by which theorem, and a remark."""
 
     up_to: str
     theorem: str
@@ -155,8 +150,12 @@ def _conditional(truth: Believed, model: Assumed) -> Iterable[str]:
             yield f"the conditional has exponent {true.p:g}, but the model assumes {assumed.p:g}"
         elif true.p < 1:
             yield f"the conditional has exponent {true.p:g} < 1, which is not from a norm"
-        elif isinstance(truth.space, Box) and isinstance(model.space, Box):
-            yield from _scale(truth.space, model.space, true, assumed, model)
+        elif (widths := _fixed_widths(truth, model)) and not torch.allclose(*widths, rtol=1e-3):
+            needed, implied = (float(width[0]) for width in widths)
+            yield (
+                f"the conditional's scale is {needed:.3g} of a side of {truth.space}, but the model "
+                f"implies {implied:.3g} of a side of {model.space}; learn the bounds or set τ"
+            )
     else:
         yield f"the conditional is {true}, but the model assumes {assumed}"
 
@@ -185,27 +184,23 @@ def _concentration(truth: VonMisesFisher, model: Assumed) -> Iterable[str]:
         )
 
 
-def _scale(
-    space: Box, codes: Box, truth: Coordinatewise, assumed: Coordinatewise, model: Assumed
-) -> Iterable[str]:
-    """With fixed bounds a code spans its side as the factor spans its own: scales must agree too."""
-    needed, implied = _relative_widths(space, codes, truth, assumed, model.tau)
-    fixed = not (model.free or model.precisions) and len(needed) == len(implied)
-    if fixed and not torch.allclose(needed, implied, rtol=1e-3):
-        yield (
-            f"the conditional's scale is {float(needed[0]):.3g} of a side of {space}, but the model "
-            f"implies {float(implied[0]):.3g} of a side of {codes}; learn the bounds or set τ"
-        )
+def _fixed_widths(truth: Believed, model: Assumed) -> tuple[torch.Tensor, torch.Tensor] | None:
+    """Widths of the conditional and of the model as parts of the sides, from the shortest side on.
 
-
-def _relative_widths(
-    space: Box, codes: Box, truth: Coordinatewise, assumed: Coordinatewise, tau: float
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Widths of the conditional and of the model as parts of the sides, from the shortest side on."""
-    low, high = space.bounds()
-    code_low, code_high = codes.bounds()
-    sides, code_sides = (high - low).sort().values, (code_high - code_low).sort().values
-    return truth.width / sides, assumed.width * tau ** (1 / assumed.p) / code_sides
+    With fixed bounds a code spans its side as the factor spans its own, so that they can be compared; None
+    if the bounds are learnt, or if these are not boxes with as many sides.
+    """
+    space, codes, true, assumed = truth.space, model.space, truth.conditional, model.conditional
+    if model.free or model.precisions or space.dim != codes.dim:
+        return None
+    if not (isinstance(space, Box) and isinstance(codes, Box)):
+        return None
+    assert isinstance(true, Coordinatewise)
+    assert isinstance(assumed, Coordinatewise)
+    sides, code_sides = (
+        (high - low).sort().values for low, high in (space.bounds(), codes.bounds())
+    )
+    return true.width / sides, assumed.width * model.tau ** (1 / assumed.p) / code_sides
 
 
 # --- learnt precisions ------------------------------------------------------------------------------
@@ -224,7 +219,7 @@ def precisions(truth: Believed, model: Assumed) -> tuple[list[str], Promise | No
 
 
 def _blocks(truth: Believed) -> str:
-    """What a rotation that leaves the precisions as they are can do."""
+    """What rotations that preserve the precisions leave open."""
     if truth.precisions is None or not truth.uneven:
         return "orthogonal"
     return "permutation" if len(set(truth.precisions)) == len(truth.precisions) else "blocks"
@@ -297,16 +292,11 @@ def _room(truth: Believed, model: Assumed) -> Iterable[str]:
         yield from _concentration(truth.conditional, model)
     elif isinstance(space, Product) and not model.free:
         yield f"the size of the codes in {codes} is fixed; learn it"
-    elif isinstance(space, Box) and isinstance(codes, Box) and not (model.free or model.precisions):
-        true, assumed = truth.conditional, model.conditional
-        assert isinstance(true, Coordinatewise)
-        assert isinstance(assumed, Coordinatewise)
-        needed, implied = _relative_widths(space, codes, true, assumed, model.tau)
-        if len(needed) == len(implied) and bool((implied > needed * 1.001).any()):
-            yield (
-                f"at the scale of the conditional the factors do not fit into {codes}; learn the "
-                "bounds or set τ"
-            )
+    elif (widths := _fixed_widths(truth, model)) and bool((widths[1] > widths[0] * 1.001).any()):
+        yield (
+            f"at the scale of the conditional the factors do not fit into {codes}; learn the bounds "
+            "or set τ"
+        )
 
 
 def _unbounded(model: Assumed) -> bool:

@@ -25,7 +25,7 @@ class Stopping:
     Args:
         score: name of the score that decides; higher is better.
         patience: steps without a higher score after which training stops.
-        memory: of the average: the share that stays at each step.
+        memory: of the average: the share of it that is kept at each step.
     """
 
     score: str

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from tempfile import gettempdir
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
@@ -16,7 +16,9 @@ from torch import nn
 from identica import distributed
 from identica._io import first_free
 from identica._random import as_generator
-from identica.training.loop import Sampler
+
+if TYPE_CHECKING:
+    from identica.training.loop import Sampler
 
 CPU = torch.device("cpu")
 _held: ContextVar[torch.device | None] = ContextVar("_held", default=None)  # the GPU of this run

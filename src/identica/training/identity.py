@@ -43,12 +43,11 @@ def identify(
 
 def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
     """Names of what differs between two identities by more than rounding."""
+    sketched = "initial state", "first batch"
     return [
         name
-        for name in other
-        if not (_alike if name in ("initial state", "first batch") else _equal)(
-            one.get(name), other[name]
-        )
+        for name, found in other.items()
+        if not (_alike(one.get(name), found) if name in sketched else one.get(name) == found)
     ]
 
 
@@ -84,21 +83,14 @@ def sketch(tensor: Tensor) -> list[float]:
     return [float(x) for x in (values.norm(), values @ places.cos(), values @ (2 * places).sin())]
 
 
-def _equal(one: Any, other: Any) -> bool:
-    return bool(one == other)
-
-
 def _alike(one: Any, other: Mapping[str, list[float]]) -> bool:
     """Whether sketches of the same names differ by rounding only."""
     if not isinstance(one, dict) or one.keys() != other.keys():
         return False
-    return all(
-        len(a) == len(b)
-        and np.allclose(a, b, rtol=0, atol=ROUNDING * _finite(b[0]), equal_nan=True)
-        for a, b in ((one[name], other[name]) for name in other)
-    )
 
+    def close(a: list[float], b: list[float]) -> bool:
+        # where a tensor holds infinities, as masks do, nothing is rounded
+        allowed = ROUNDING * b[0] if math.isfinite(b[0]) else 0.0
+        return len(a) == len(b) and np.allclose(a, b, rtol=0, atol=allowed, equal_nan=True)
 
-def _finite(norm: float) -> float:
-    """A norm, or 0 where a tensor holds infinities, as masks do: then nothing is rounded."""
-    return norm if math.isfinite(norm) else 0.0
+    return all(close(one[name], other[name]) for name in other)

@@ -18,11 +18,13 @@ from torch.nn.parallel import DistributedDataParallel
 
 from identica import checkpoints, distributed
 from identica._io import make_folder, write_text
+from identica._progress import progress_bar
 from identica._random import as_generator
 from identica._validate import as_path, count, function, instance, nonnegative, one_of, positive
 from identica.errors import DamagedError, InputError, LostProcessError, NonFiniteLossError
 from identica.runs.folder import CHECKPOINT, METRICS, WEIGHTS
 from identica.training.best import Best, Stopping
+from identica.training.devices import device_of
 from identica.training.identity import differences, identify
 from identica.training.optimizers import OPTIMIZERS, make_optimizer
 
@@ -145,14 +147,16 @@ def train(
         raise InputError("score must be given with stopping, which decides by it")
     optimizer = make_optimizer(objective, training)
     best = None if stopping is None else Best(objective, stopping)
-    generator = as_generator(seed, _device(objective))
+    generator = as_generator(seed, device_of(objective))
     folder = None if out is None else make_folder("out", as_path("out", out))
     history, start, seconds = History(), 0, 0.0
     first, identity = None, {}
     if folder:
         first = sample(training.batch, generator=generator)
         identity = identify((training, stopping), seed, objective, first)
-        if (state := distributed.from_first(lambda: _read_state(folder))) is not None:
+        kept = folder / CHECKPOINT
+        state = distributed.from_first(lambda: checkpoints.load(kept) if kept.exists() else None)
+        if state is not None:
             start, seconds = _restore(
                 state, objective, optimizer, best, generator, identity, folder
             )
@@ -162,7 +166,7 @@ def train(
     leads = rank == 0  # scores, writes and reports for all
     board = _board(folder, start) if tensorboard and leads else None
     network = _shared(objective) if processes > 1 else objective
-    bar = _progress_bar(progress if leads else None, start, training.steps)
+    bar = _progress_bar(progress if leads else None, start, training.steps, until is None)
     began = time.perf_counter() - seconds
 
     def measure() -> dict[str, float]:
@@ -206,7 +210,8 @@ def train(
             if board:
                 for name, number in record.items():
                     board.add_scalar(name, number, done)
-            bar.set_postfix({k: f"{v:.4g}" for k, v in record.items() if k not in _NOT_SHOWN})
+            shown = {k: f"{v:.4g}" for k, v in record.items() if k not in _NOT_SHOWN}
+            bar.set_postfix(shown, refresh=False)
             if best:
                 best.take(record)
                 saves = saves or best.exhausted(done)
@@ -237,11 +242,6 @@ _NOT_SHOWN = {"step", "lr", "seconds"}
 
 
 # --- checkpoints and metrics --------------------------------------------------------------------
-
-
-def _read_state(folder: Path) -> Any:
-    """The last checkpoint of a folder, if there is one."""
-    return checkpoints.load(folder / CHECKPOINT) if (folder / CHECKPOINT).exists() else None
 
 
 def _restore(
@@ -293,7 +293,7 @@ def _shared(objective: nn.Module) -> nn.Module:
 
     On GPUs, batch normalisation is synchronised; torch does not support that on the CPU.
     """
-    if _device(objective).type == "cuda":
+    if device_of(objective).type == "cuda":
         nn.SyncBatchNorm.convert_sync_batchnorm(objective)
     return DistributedDataParallel(objective)
 
@@ -329,10 +329,6 @@ def _largest(tensors: Iterable[Tensor | None]) -> float:
     return float(nn.utils.get_total_norm(some, math.inf))
 
 
-def _device(module: nn.Module) -> torch.device:
-    return next((p.device for p in module.parameters()), torch.device("cpu"))
-
-
 def _board(folder: Path | None, start: int) -> Any:
     if folder is None:
         raise InputError("tensorboard needs out, a folder to write to")
@@ -345,15 +341,13 @@ def _board(folder: Path | None, start: int) -> Any:
     return SummaryWriter(folder / "tensorboard", purge_step=start)
 
 
-def _progress_bar(label: str | None, start: int, steps: int) -> Any:
-    from tqdm import tqdm
-
-    return tqdm(
+def _progress_bar(label: str | None, start: int, steps: int, whole: bool) -> Any:
+    return progress_bar(
         desc=label,
         initial=start,
         total=steps,
         disable=label is None,
         unit="step",
-        leave=True,
+        leave=whole,  # many begin and few go on: the bars of all would fill pages
         dynamic_ncols=True,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -36,19 +37,11 @@ def _muon(groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
     return Muon(split)
 
 
-def _adam(groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
-    return torch.optim.Adam(groups)
-
-
-def _adamw(groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
-    return torch.optim.AdamW(groups, weight_decay=0.01)
-
-
 OPTIMIZERS: dict[str, Callable[[list[dict[str, Any]]], torch.optim.Optimizer]] = {
     "soap": _soap,
     "muon": _muon,
-    "adam": _adam,
-    "adamw": _adamw,
+    "adam": torch.optim.Adam,
+    "adamw": partial(torch.optim.AdamW, weight_decay=0.01),
 }
 
 

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-import tqdm
+import tqdm.auto
 from PIL import Image
 
 from identica.cli import main
@@ -110,7 +110,7 @@ def bars(monkeypatch):
             self.moves.append(n)
             return super().update(n)
 
-    monkeypatch.setattr(tqdm, "tqdm", Bar)
+    monkeypatch.setattr(tqdm.auto, "tqdm", Bar)
     return made
 
 

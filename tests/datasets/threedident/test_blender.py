@@ -1,10 +1,9 @@
 import sys
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from identica.datasets.threedident import SCENE, blender, render
+from identica.datasets.threedident import blender, render
 from identica.datasets.threedident.pictures import psnr
 from identica.errors import InputError
 
@@ -55,13 +54,6 @@ def test_both_engines_draw_the_same_pictures(bpy, capfd):
     # the same image in any company, and none of Blender's reports
     np.testing.assert_array_equal(blender.render(z[2:], size=64, samples=256)[0], slow[2])
     assert capfd.readouterr().out == ""
-
-
-def test_the_scene_can_be_changed(bpy):
-    dark = replace(SCENE, spot=SCENE.spot._replace(intensity=0.0))
-    z = np.zeros((1, 10))
-    likeness = psnr(blender.render(z, 48, 256, scene=dark), render(z, 48, 256, scene=dark))
-    assert likeness.min() > 36
 
 
 def test_images_are_those_of_cycles(bpy, real):

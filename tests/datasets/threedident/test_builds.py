@@ -191,9 +191,13 @@ def test_damaged_settings_are_told_in_one_sentence(tmp_path, z, content):
 
 
 def test_what_is_drawn_has_to_be_images(tmp_path, z):
-    with pytest.raises(InputError, match=r"draw must return uint8 4×6×6×3, got float64 4×6×6×3"):
+    with pytest.raises(
+        InputError, match=r"draw returns must be uint8 of shape 4×6×6×3, got float64"
+    ):
         build(tmp_path, z, lambda z, size: paint(z, size) / 255, size=SIZE)
-    with pytest.raises(InputError, match=r"draw must return uint8 4×6×6×3, got uint8 4×5×5×3"):
+    with pytest.raises(
+        InputError, match=r"draw returns must be uint8 of shape 4×6×6×3, got uint8 of shape 4×5×5×3"
+    ):
         build(tmp_path, z, lambda z, size: paint(z, 5), size=SIZE)
     with pytest.raises(InputError, match=r"step must be a whole number of at least 1"):
         build(tmp_path, z, paint, size=SIZE, step=0)
@@ -202,7 +206,7 @@ def test_what_is_drawn_has_to_be_images(tmp_path, z):
 def test_bad_latents_and_sizes(tmp_path, z):
     with pytest.raises(InputError, match=r"\[-1, 1\]"):
         build(tmp_path, 2 * z, paint)
-    with pytest.raises(InputError, match="10 columns"):
+    with pytest.raises(InputError, match="N×10"):
         build(tmp_path, z[:, :9], paint)
     with pytest.raises(InputError, match="size"):
         build(tmp_path, z, paint, size=0)
@@ -228,14 +232,14 @@ def test_what_cannot_be_written_is_told_by_its_name(tmp_path, z, packed):
 
 
 def test_a_full_disk_is_told_and_the_build_goes_on(tmp_path, z, monkeypatch):
-    def full(path, image):
+    def full(image, path):
         if path.name == "000003.png":
             raise OSError(errno.ENOSPC, "No space left on device", str(path))
-        write(path, image)
+        write(image, path)
 
-    write = storage._write_png
+    write = storage.save
     with monkeypatch.context() as patch:
-        patch.setattr(storage, "_write_png", full)
+        patch.setattr(storage, "save", full)
         with pytest.raises(InputError, match=r"out: cannot write .*000003.png: No space left"):
             build(tmp_path, z, paint, size=SIZE, packed=False)
     data = build(tmp_path, z, paint, size=SIZE, packed=False)

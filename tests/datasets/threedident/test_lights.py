@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from scipy.stats.qmc import discrepancy
 
-from identica.datasets.threedident import Area, Spot, Sun
 from identica.datasets.threedident.lights import area_sample, spot_mean, spot_sample, sun_sample
 from identica.datasets.threedident.sampling import TILE, sample_points
+from identica.datasets.threedident.scene import Area, Spot, Sun
 
 
 @pytest.fixture(scope="module")

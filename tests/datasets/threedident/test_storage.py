@@ -32,9 +32,9 @@ def test_what_is_built_is_read_again(tmp_path, z, packed):
     rows = [9, 0, 3, 4, 3]
     np.testing.assert_array_equal(data.images(rows), paint(z[rows], SIZE))
     assert data.images([]).shape == (0, SIZE, SIZE, 3)
-    with pytest.raises(InputError, match="between 0 and 9"):
+    with pytest.raises(InputError, match="at least 0 and below 10"):
         data.images([10])
-    with pytest.raises(InputError, match="between 0 and 9"):
+    with pytest.raises(InputError, match="at least 0 and below 10"):
         data.images([-1])
 
 
@@ -77,13 +77,17 @@ def test_the_published_names_are_as_short_as_their_number_allows(tmp_path, n):
     assert everything(tmp_path) == before
 
     (tmp_path / "images" / name).rename(tmp_path / "images" / f"{n - 1:04d}.png")
-    with pytest.raises(
-        InputError, match=rf"\(000000.png … or 0+.png …\).*there is {n - 1:04d}.png"
-    ):
+    with pytest.raises(InputError, match=rf"there is {n - 1:04d}.png"):
         ImageSet(tmp_path)
     (tmp_path / "images" / f"{n - 1:04d}.png").unlink()
-    missing = f"the first is {name}" if n > 1 else "the first is 000000.png"
-    with pytest.raises(InputError, match=missing):
+    with pytest.raises(InputError, match=f"the first is {name}"):
+        ImageSet(tmp_path)
+
+
+def test_a_missing_first_image_is_named_as_the_others_are(tmp_path, z):
+    build(tmp_path, z, paint, size=SIZE, packed=False)
+    (tmp_path / "images" / "000000.png").unlink()
+    with pytest.raises(InputError, match=r"1 are missing, the first is 000000.png"):
         ImageSet(tmp_path)
 
 
@@ -139,14 +143,16 @@ def test_damage_is_told_in_one_sentence(tmp_path, z, packed):
 def test_a_latents_file_that_is_a_little_longer_is_noticed(tmp_path, z):
     build(tmp_path, z, paint, size=SIZE)
     np.save(tmp_path / "raw_latents.npy", z[:9])
-    with pytest.raises(InputError, match=r"000008.npy must hold uint8 1×6×6×3.*got uint8 2×6×6×3"):
+    with pytest.raises(
+        InputError, match=r"000008.npy must be uint8 of shape 1×6×6×3, got uint8 of shape 2×6×6×3"
+    ):
         ImageSet(tmp_path)
 
 
 def test_images_of_another_size_are_noticed(tmp_path, z):
     build(tmp_path, z, paint, size=SIZE, packed=False)
     Image.fromarray(paint(z, 5)[3]).save(tmp_path / "images" / "000003.png")
-    with pytest.raises(InputError, match=r"000003.png must be 6×6 pixels"):
+    with pytest.raises(InputError, match=r"000003.png must be .* 6×6×3"):
         ImageSet(tmp_path).images(range(10))
 
 

@@ -1,9 +1,6 @@
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
-from scipy import stats
 from scipy.spatial import cKDTree
 
 from identica import (
@@ -24,15 +21,12 @@ from identica.datasets.threedident.pairs import (
     Renderer,
     as_images,
     augmented,
-    exact,
     labelled,
     nearest,
     neighbours,
-    positives_of,
     rendered,
 )
-from identica.datasets.threedident.scene import Scene, Spot
-from identica.datasets.threedident.storage import ImageSet, build
+from identica.datasets.threedident.storage import build
 
 BOX = Box(10, low=-1.0, high=1.0)
 
@@ -87,19 +81,13 @@ def test_positives_are_rendered_from_the_conditional(space, conditional):
         np.testing.assert_array_equal(x.permute(0, 2, 3, 1).numpy(), again)
 
 
-def test_a_renderer_of_few_factors_and_of_another_scene(tmp_path):
+def test_a_renderer_of_few_factors(tmp_path):
     few = Renderer(8, samples=4, factors=["object_hue", "y"])
     truth = GenerativeProcess(Box(2, low=-1.0, high=1.0), Uniform(), Normal(0.2), few)
     pairs = truth.sample(3, generator=0)
     hue, y = pairs.z_pos.double().numpy().T
     wanted = render(latents(object_hue=hue, y=y), 8, 4)
     np.testing.assert_array_equal(pairs.x_pos.permute(0, 2, 3, 1).numpy(), wanted)
-
-    dark = replace(Scene(), spot=Spot(intensity=0.0))
-    z = torch.rand(2, 10, generator=source(), dtype=torch.float64) * 2 - 1
-    images = Renderer(8, samples=4, scene=dark)(z).permute(0, 2, 3, 1).numpy()
-    np.testing.assert_array_equal(images, render(z.numpy(), 8, 4, dark))
-    assert (images != render(z.numpy(), 8, 4)).any()
 
     for wrong in (["x", "size"], ["x", "x"]):
         with pytest.raises(InputError, match="factors must be"):
@@ -160,47 +148,16 @@ def test_neighbours_need_two_images(tmp_path):
         neighbours(process(Normal(0.5)), one)
 
 
-def test_exact_pairs_come_from_a_cache_that_is_rendered_once(tmp_path, monkeypatch):
+def test_images_of_latents_are_rendered_once(tmp_path, monkeypatch):
     truth = process(Laplace(0.1))
     z = truth.latents(12, generator=3, dtype=torch.float64)
-    anchors = rendered(tmp_path / "anchors", truth, z)
-    np.testing.assert_array_equal(anchors.raw_latents, z.numpy())
     told = []
-    positives = positives_of(
-        truth, anchors, tmp_path / "p", seed=1, tick=lambda *now: told.append(now)
-    )
+    found = rendered(tmp_path, truth, z, tick=lambda *now: told.append(now))
     assert told[-1] == (12, 12)
-    pairs = exact(anchors, positives)(40, generator=source())
-    for z, x in ((pairs.z, pairs.x), (pairs.z_pos, pairs.x_pos)):
-        found = x.permute(0, 2, 3, 1).numpy()
-        assert np.abs(found.astype(int) - render(z.double().numpy(), 8, 4)).max() <= 2
-    # each anchor keeps its positive
-    partner = {}
-    for a, b in zip(pairs.z.numpy(), pairs.z_pos.numpy(), strict=True):
-        assert partner.setdefault(a.tobytes(), b.tobytes()) == b.tobytes()
-    assert 8 < len(partner) <= 12
-
+    np.testing.assert_array_equal(found.raw_latents, z.numpy())
+    np.testing.assert_array_equal(found.images(range(12)), render(z.numpy(), 8, 4))
     monkeypatch.setattr(Renderer, "draw", None)  # nothing is rendered again
-    same = rendered(tmp_path / "anchors", truth, torch.from_numpy(anchors.raw_latents))
-    positives = positives_of(truth, same, tmp_path / "p", seed=1)
-    again = exact(same, positives)(40, generator=source())
-    assert all(torch.equal(a, b) for a, b in zip(pairs, again, strict=True))
-
-
-def test_exact_pairs_need_a_positive_for_each_anchor(tmp_path, many):
-    few = build(tmp_path, many.raw_latents[:5], paint, size=4)
-    with pytest.raises(InputError, match="5 positives for 3000 anchors"):
-        exact(many, few)
-
-
-def test_cached_positives_have_the_law_of_the_conditional(tmp_path, many, monkeypatch):
-    monkeypatch.setattr(Renderer, "draw", lambda self, z, size: paint(z, size))
-    found = positives_of(process(Normal(0.25), size=4), many, tmp_path / "p", seed=1)
-    z_pos = ImageSet(tmp_path / "p").raw_latents
-    np.testing.assert_array_equal(found.raw_latents, z_pos)
-    inside = np.abs(many.raw_latents[:, 0]) < 0.2  # far from the walls: hardly truncated
-    gap = (z_pos - many.raw_latents)[inside, 0]
-    assert stats.kstest(gap, stats.norm(scale=0.25).cdf).pvalue > 0.01
+    assert len(rendered(tmp_path, truth, z)) == 12
 
 
 def test_a_cache_needs_a_renderer(tmp_path):

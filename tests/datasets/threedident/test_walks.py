@@ -14,9 +14,9 @@ from identica import (
     Uniform,
     VonMisesFisher,
 )
-from identica.datasets.threedident.pairs import Renderer
+from identica.datasets.threedident.pairs import Renderer, take
 from identica.datasets.threedident.storage import build
-from identica.datasets.threedident.walks import drawn, positives_among, walks
+from identica.datasets.threedident.walks import draw_rows, positives_among, walks
 
 BOX = Box(10, low=-1.0, high=1.0)
 
@@ -72,15 +72,15 @@ def test_drawn_pairs_and_walks_are_images_and_their_positives(tmp_path):
     many = build(tmp_path, z, paint, size=4)
     positives = positives_among(process(Normal(0.5)), many.raw_latents, draws=3, seed=0)
     where = {z.astype(np.float32).tobytes(): row for row, z in enumerate(many.raw_latents)}
-    pairs = drawn(many, positives)(64, generator=source())
+    (z, x), (z_pos, x_pos) = (take(many, rows) for rows in draw_rows(positives, 64, source()))
     walk = walks(many, positives)(64, generator=source())
     assert (len(walk.z), len(walk.x)) == (64, 64)
-    for here, there in ((pairs.z, pairs.z_pos), (walk.z[:-1], walk.z[1:])):
+    for here, there in ((z, z_pos), (walk.z[:-1], walk.z[1:])):
         rows, others = ([where[one.numpy().tobytes()] for one in part] for part in (here, there))
         assert len(set(rows)) > 50
         assert all(other in positives[row] for row, other in zip(rows, others, strict=True))
-    for z, x in ((pairs.z, pairs.x), (pairs.z_pos, pairs.x_pos), walk):
-        assert np.abs(x[:, :, 0, 0].numpy() / 127 - 1 - z[:, :3].numpy()).max() < 0.01
+    for latents, images in ((z, x), (z_pos, x_pos), walk):
+        assert np.abs(images[:, :, 0, 0].numpy() / 127 - 1 - latents[:, :3].numpy()).max() < 0.01
 
 
 def test_where_the_conditional_is_narrow_the_nearest_image_is_the_positive():

@@ -24,7 +24,7 @@ def check(args: argparse.Namespace) -> int:
     """
     from identica.datasets import dsprites
 
-    images, pixels = dsprites.compare(dsprites.load(args.file), progress=True)
+    images, pixels = dsprites.compare(dsprites.load(args.file), progress=not args.quiet)
     whole = f"{dsprites.TOTAL} images, in the order of dSprites and all whole"
     print(f"{whole}; {images} differ from re-rendered ones, in {pixels} pixels")
     return 0

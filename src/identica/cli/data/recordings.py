@@ -1,29 +1,24 @@
-"""identica data recordings check"""
+"""Recordings of neurons in rats on a track and in a mouse, binned."""
 
 from __future__ import annotations
 
 import argparse
 
+from identica.cli.arguments import add_actions
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the commands for recordings."""
-    parser.description = "Recordings of neurons in rats on a track and in a mouse, binned."
-    commands = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    check = commands.add_parser(
-        "check",
-        help="see that the files are whole, and what they hold",
-        description="Read recordings, and print what they hold in numbers.",
-    )
-    check.add_argument(
-        "names",
-        nargs="*",
-        metavar="NAME",
-        help="achilles, gatsby or head-direction (default: all)",
-    )
-    check.set_defaults(run=_check)
+    """Add the action and its argument."""
+    (action,) = add_actions(parser, check)
+    known = "achilles, gatsby or head-direction (default: all)"
+    action.add_argument("names", nargs="*", metavar="NAME", help=known)
 
 
-def _check(args: argparse.Namespace) -> int:
+def check(args: argparse.Namespace) -> int:
+    """see that the files are whole, and what they hold
+
+    Read recordings, and print what they hold in numbers.
+    """
     from identica.datasets import recordings
 
     for name in args.names or recordings.SOURCES:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from contextlib import ExitStack
 from importlib import import_module
 from pathlib import Path
@@ -31,7 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add("--engine", default="fast", help=engines)
     add("--samples", type=int, metavar="K", help="rays per pixel (default: fast 8, blender 128)")
-    seed = "determines the factors, together with --n (default: %(default)s)"
+    seed = "seed of the random numbers; the same --seed and --n give the same set (default: %(default)s)"
     add("--seed", type=int, default=0, metavar="N", help=seed)
     add(
         "--factors",
@@ -53,8 +52,8 @@ def build(args: argparse.Namespace) -> int:
     different --n share no image: one to train on, one to test on.
     """
     import numpy as np
-    from tqdm import tqdm
 
+    from identica._progress import progress_bar
     from identica._validate import count
     from identica._validate import seed as check_seed
     from identica.datasets.threedident import storage
@@ -72,12 +71,13 @@ def build(args: argparse.Namespace) -> int:
         settings["factors"] = sorted(factors)
     options: dict[str, Any] = {"size": size, "packed": args.packed, "settings": settings}
     with ExitStack() as stack:
-        bar: tqdm[Any] | None = None
+        bar: Any = None
 
         def tick(done: int, _: int) -> None:
             nonlocal bar
             if bar is None:  # images of an earlier call say nothing of the pace
-                bar = tqdm(total=n, initial=done, unit="image", desc=str(args.out), file=sys.stderr)
+                shown: dict[str, Any] = {"desc": str(args.out), "disable": args.quiet}
+                bar = progress_bar(total=n, initial=done, unit="image", **shown)
                 stack.enter_context(bar)
             bar.update(done - bar.n)
 
@@ -107,15 +107,16 @@ def check(args: argparse.Namespace) -> int:
     Read every image, and render some again to see that they show their latents.
     """
     import numpy as np
-    from tqdm import tqdm
 
+    from identica._progress import progress_bar
     from identica.datasets.threedident import render
     from identica.datasets.threedident.pictures import psnr
     from identica.datasets.threedident.storage import ImageSet
     from identica.errors import InputError
 
     data = ImageSet(args.folder)
-    for start in tqdm(range(0, len(data), 64), unit="block", desc=str(args.folder)):
+    shown: dict[str, Any] = {"desc": str(args.folder), "disable": args.quiet}
+    for start in progress_bar(range(0, len(data), 64), unit="block", **shown):
         data.images(range(start, min(start + 64, len(data))))
     some = np.unique(np.linspace(0, len(data) - 1, AGAIN).astype(int))
     likeness = psnr(data.images(some), render(data.raw_latents[some], data.size))

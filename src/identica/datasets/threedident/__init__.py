@@ -1,29 +1,6 @@
 """3DIdent: a teapot whose position, rotation and colours are the latents, rendered by a ray caster."""
 
 from identica.datasets.threedident.raycaster import render
-from identica.datasets.threedident.scene import (
-    FACTORS,
-    SCENE,
-    Area,
-    Camera,
-    Frames,
-    Scene,
-    Spot,
-    Sun,
-    latents,
-    place,
-)
+from identica.datasets.threedident.scene import FACTORS, latents, place
 
-__all__ = [
-    "FACTORS",
-    "SCENE",
-    "Area",
-    "Camera",
-    "Frames",
-    "Scene",
-    "Spot",
-    "Sun",
-    "latents",
-    "place",
-    "render",
-]
+__all__ = ["FACTORS", "latents", "place", "render"]

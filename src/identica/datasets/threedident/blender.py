@@ -36,20 +36,14 @@ def require() -> Any:
     try:
         return import_module("bpy")
     except ImportError as error:
-        if not isinstance(error, ModuleNotFoundError) or error.name != "bpy":
-            why = " ".join(str(error).split())
-            raise InputError(
-                f"engine blender needs Blender's Python module, which does not load: {why}"
-            ) from None
-        raise InputError(
-            "engine blender needs Blender's Python module: pip install identica[blender] "
-            "(on a Python that bpy is made for, such as 3.11)"
-        ) from None
+        if isinstance(error, ModuleNotFoundError) and error.name == "bpy":
+            how = ": pip install identica[blender] (on a Python that bpy is made for, such as 3.11)"
+        else:
+            how = f", which does not load: {' '.join(str(error).split())}"
+        raise InputError(f"engine blender needs Blender's Python module{how}") from None
 
 
-def render(
-    raw_latents: Any, size: int = 64, samples: int = 128, scene: Scene = SCENE
-) -> NDArray[np.uint8]:
+def render(raw_latents: Any, size: int = 64, samples: int = 128) -> NDArray[np.uint8]:
     """Images of the 3DIdent scene by Cycles, with direct light only. Needs `identica[blender]`.
 
     The same latents always give the same image. The scene that is open in Blender is closed.
@@ -58,12 +52,11 @@ def render(
         raw_latents: N×10 numbers in [−1, 1], in the order of `FACTORS`.
         size: side of the images in pixels.
         samples: paths for a pixel.
-        scene: what the latents do not determine.
 
     Returns:
         N×size×size×3 bytes, sRGB.
     """
-    frames = place(raw_latents, scene)
+    frames = place(raw_latents)
     size, samples = check_size(size), count("samples", samples, at_most=SAMPLES)
     bpy = require()
     from PIL import Image
@@ -71,7 +64,7 @@ def render(
     images = np.empty((len(frames.position), size, size, 3), np.uint8)
     with TemporaryDirectory() as folder, _silence():
         path = Path(folder) / "image.png"
-        props = _build(bpy, scene)
+        props = _build(bpy, SCENE)
         _set_up_cycles(bpy.context.scene, size, samples, path)
         for i in range(len(images)):
             _pose(props, frames, i)

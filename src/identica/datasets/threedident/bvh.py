@@ -15,6 +15,9 @@ from identica.datasets.threedident._compiled import inlined
 from identica.datasets.threedident.teapot import Mesh
 from identica.datasets.threedident.vectors import Vector, cross, dot, single
 
+Ids = NDArray[np.intp]
+Floats = NDArray[np.float64]
+
 WIDTH = 8
 BALLS = 16
 DEPTH = 128  # room for the nodes yet to visit: at most WIDTH for each level
@@ -52,9 +55,9 @@ def build(mesh: Mesh) -> Tree:
     lower, upper = corners.min(axis=1), corners.max(axis=1)
     boxes: list[NDArray[np.float32]] = []
     children: list[list[int]] = []
-    leaves: list[NDArray[np.intp]] = []
+    leaves: list[Ids] = []
 
-    def add(ids: NDArray[np.intp]) -> int:
+    def add(ids: Ids) -> int:
         if len(ids) <= WIDTH:
             leaves.append(ids)
             return -len(leaves)
@@ -66,7 +69,7 @@ def build(mesh: Mesh) -> Tree:
             children[me][k] = add(part)
         return me
 
-    def side_by_side(values: NDArray[np.float64]) -> NDArray[np.float32]:
+    def side_by_side(values: Floats) -> NDArray[np.float32]:
         packed = np.zeros((len(leaves), 9, WIDTH), np.float32)
         for k, ids in enumerate(leaves):
             packed[k, :, : len(ids)] = values[ids].reshape(-1, 9).T
@@ -86,14 +89,12 @@ def build(mesh: Mesh) -> Tree:
     )
 
 
-def _ball(points: NDArray[np.float64]) -> NDArray[np.float64]:
+def _ball(points: Floats) -> Floats:
     centre = (points.min(axis=0) + points.max(axis=0)) / 2
     return np.append(centre, np.linalg.norm(points - centre, axis=1).max())
 
 
-def _parts(
-    ids: NDArray[np.intp], lower: NDArray[np.float64], upper: NDArray[np.float64], n: int
-) -> list[NDArray[np.intp]]:
+def _parts(ids: Ids, lower: Floats, upper: Floats, n: int) -> list[Ids]:
     """Cut a set of triangles into n at most, always the largest box that does not fit a leaf."""
     parts = [ids]
     while len(parts) < n:
@@ -104,9 +105,7 @@ def _parts(
     return parts
 
 
-def _split(
-    ids: NDArray[np.intp], lower: NDArray[np.float64], upper: NDArray[np.float64]
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _split(ids: Ids, lower: Floats, upper: Floats) -> tuple[Ids, Ids]:
     """The cheapest cut of the triangles, sorted by their middle along x, y or z."""
     n = np.arange(1, len(ids))
     best, answer = np.inf, (ids, ids)
@@ -121,7 +120,7 @@ def _split(
     return answer
 
 
-def _areas(lower: NDArray[np.float64], upper: NDArray[np.float64]) -> NDArray[np.float64]:
+def _areas(lower: Floats, upper: Floats) -> Floats:
     """Half the surface area of the box around the first 1, 2, … triangles."""
     x, y, z = (np.maximum.accumulate(upper, axis=0) - np.minimum.accumulate(lower, axis=0)).T
     return np.asarray(x * y + y * z + z * x)

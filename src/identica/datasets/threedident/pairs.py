@@ -15,14 +15,7 @@ from identica._tensors import points
 from identica._validate import count
 from identica.augment import simclr
 from identica.datasets.threedident.raycaster import SAMPLES, render
-from identica.datasets.threedident.scene import (
-    FACTORS,
-    SCENE,
-    Scene,
-    check_factors,
-    check_size,
-    latents,
-)
+from identica.datasets.threedident.scene import FACTORS, check_factors, check_size, latents
 from identica.datasets.threedident.storage import ImageSet, Tick, build
 from identica.errors import InputError
 from identica.mixing import Mixing
@@ -45,7 +38,6 @@ class Renderer(Mixing):
         size: side S of the images.
         samples: rays for a pixel.
         factors: those of `FACTORS` that the latents are, in this order; all others stay at 0.
-        scene: what no latent determines, such as `replace(Scene(), spot=Spot(intensity=0))`.
 
     >>> from identica import Box, Normal, Uniform
     >>> process = GenerativeProcess(Box(10, -1, 1), Uniform(), Normal(0.2), Renderer(size=16))
@@ -56,16 +48,11 @@ class Renderer(Mixing):
     """
 
     def __init__(
-        self,
-        size: int = 64,
-        samples: int = 8,
-        *,
-        factors: Sequence[str] = FACTORS,
-        scene: Scene = SCENE,
+        self, size: int = 64, samples: int = 8, *, factors: Sequence[str] = FACTORS
     ) -> None:
         super().__init__()
         self.size, self.samples = check_size(size), count("samples", samples, at_most=SAMPLES)
-        self.factors, self.scene = check_factors(factors), scene
+        self.factors = check_factors(factors)
         self.dim, self.observed = len(self.factors), 3 * size * size
 
     def extra_repr(self) -> str:
@@ -80,7 +67,7 @@ class Renderer(Mixing):
 
     def draw(self, raw_latents: NDArray[np.float64], size: int) -> NDArray[np.uint8]:
         """N×S×S×3 bytes of N×10 raw latents: what `build` asks for."""
-        return render(raw_latents, size, self.samples, self.scene)
+        return render(raw_latents, size, self.samples)
 
     def inverse(self, x: Tensor) -> Tensor:
         raise InputError("a renderer has no inverse in closed form: train an encoder")
@@ -96,9 +83,6 @@ def as_raw(z: Tensor) -> NDArray[np.float64]:
 def as_images(images: NDArray[np.uint8]) -> Tensor:
     """N×S×S×3 bytes as a tensor N×3×S×S; nothing is copied, so it is in channels-last order."""
     return torch.from_numpy(images).permute(0, 3, 1, 2)
-
-
-# --- pairs found among existing images --------------------------------------------------------------
 
 
 def neighbours(process: GenerativeProcess, data: ImageSet) -> Sampler:
@@ -117,7 +101,9 @@ def neighbours(process: GenerativeProcess, data: ImageSet) -> Sampler:
     def sample(size: int, /, *, generator: torch.Generator) -> Pairs:
         z = process.latents(size, generator=generator)
         z_pos = process.positives(z, generator=generator)
-        return take(data, *nearest(tree, z.double().numpy(), z_pos.double().numpy()))
+        found = nearest(tree, z.double().numpy(), z_pos.double().numpy())
+        (z, x), (z_pos, x_pos) = (take(data, rows) for rows in found)
+        return Pairs(z, z_pos, x, x_pos)
 
     return sample
 
@@ -142,19 +128,9 @@ def check_pairs(process: GenerativeProcess, n: int) -> None:
         raise InputError("data must hold at least 2 images to make pairs of")
 
 
-def take(anchors: ImageSet, rows: Rows, rows_pos: Rows, positives: ImageSet | None = None) -> Pairs:
-    """The pairs of the given rows; by default positives come from the same images."""
-    others = anchors if positives is None else positives
-    z, z_pos = anchors.raw_latents[rows], others.raw_latents[rows_pos]
-    return Pairs(
-        torch.from_numpy(z).float(),
-        torch.from_numpy(z_pos).float(),
-        as_images(anchors.images(rows)),
-        as_images(others.images(rows_pos)),
-    )
-
-
-# --- images rendered once ---------------------------------------------------------------------------
+def take(data: ImageSet, rows: Rows) -> tuple[Tensor, Tensor]:
+    """Latents and images of the given rows."""
+    return torch.from_numpy(data.raw_latents[rows]).float(), as_images(data.images(rows))
 
 
 def rendered(
@@ -167,59 +143,18 @@ def rendered(
     mixing = process.mixing
     if not isinstance(mixing, Renderer):
         raise InputError(f"process must have a Renderer as its mixing, got {mixing}")
-    if (mixing.factors, mixing.scene) != (FACTORS, SCENE):
-        raise InputError("process must render all ten factors in the scene of 3DIdent to be kept")
+    if mixing.factors != FACTORS:
+        raise InputError("process must render all ten factors of 3DIdent for its images to be kept")
     settings = {"samples": mixing.samples}
     return build(folder, as_raw(z), mixing.draw, size=mixing.size, settings=settings, tick=tick)
-
-
-def positives_of(
-    process: GenerativeProcess,
-    anchors: ImageSet,
-    folder: Path,
-    *,
-    seed: int,
-    tick: Tick | None = None,
-) -> ImageSet:
-    """For each anchor, the image of one draw of p(z̃ | z), rendered once.
-
-    Args:
-        process: the conditional and the renderer.
-        anchors: their images; processes with other conditionals may share them.
-        folder: where the images of the positives are or go.
-        seed: determines the positives.
-        tick: progress callback, called with the number of images so far and in total.
-    """
-    z = torch.from_numpy(anchors.raw_latents)
-    return rendered(folder, process, process.positives(z, generator=seed), tick=tick)
-
-
-def exact(anchors: ImageSet, positives: ImageSet) -> Sampler:
-    """A sampler of exact pairs from a cache, made by `positives_of`."""
-    if len(positives) != len(anchors):
-        raise InputError(
-            f"positives must be as many as anchors: got {len(positives)} positives for "
-            f"{len(anchors)} anchors"
-        )
-
-    def sample(size: int, /, *, generator: torch.Generator) -> Pairs:
-        rows = _rows(anchors, size, generator)
-        return take(anchors, rows, rows, positives)
-
-    return sample
-
-
-# --- single images ----------------------------------------------------------------------------------
 
 
 def labelled(data: ImageSet) -> Sampler:
     """A sampler of images with their latents, for supervised training."""
 
     def sample(size: int, /, *, generator: torch.Generator) -> Labelled:
-        rows = _rows(data, size, generator)
-        return Labelled(
-            torch.from_numpy(data.raw_latents[rows]).float(), as_images(data.images(rows))
-        )
+        rows = torch.randint(len(data), (size,), generator=generator).numpy()
+        return Labelled(*take(data, rows))
 
     return sample
 
@@ -233,7 +168,3 @@ def augmented(data: ImageSet) -> Sampler:
         return Pairs(z, z, simclr(x, generator=generator), simclr(x, generator=generator))
 
     return sample
-
-
-def _rows(data: ImageSet, size: int, generator: torch.Generator) -> Rows:
-    return torch.randint(len(data), (size,), generator=generator).numpy()

@@ -42,9 +42,7 @@ SAMPLES = 4096  # rays for a pixel at most
 WHITE = (1.0, 1.0, 1.0)
 
 
-def render(
-    raw_latents: Any, size: int = 64, samples: int = 8, scene: Scene = SCENE
-) -> NDArray[np.uint8]:
+def render(raw_latents: Any, size: int = 64, samples: int = 8) -> NDArray[np.uint8]:
     """Images of the 3DIdent scene: a teapot in the air under sun, area light and spotlight.
 
     Direct light with soft shadows, as Blender's Cycles renders it without bounces. The same latents
@@ -57,7 +55,6 @@ def render(
         size: side of the images in pixels; at most 4096, less with more than 35 samples.
         samples: rays for a pixel at edges and in the rims of shadows (at least 4, rounded to what
             fits a grid; at most 4096); elsewhere a sixteenth of them will do.
-        scene: what the latents do not determine.
 
     Returns:
         N×size×size×3 bytes, sRGB.
@@ -67,7 +64,7 @@ def render(
     >>> images.shape, images.dtype
     ((2, 32, 32, 3), dtype('uint8'))
     """
-    frames = place(raw_latents, scene)
+    frames = place(raw_latents)
     size, samples = check_size(size), count("samples", samples, at_most=SAMPLES)
     # A pixel has blocks × blocks blocks of 2×2 cells, and a cell of a block that needs it n rays.
     blocks = max(1, round(math.sqrt(samples / 16)))
@@ -76,13 +73,8 @@ def render(
         raise InputError(
             f"size must be at most {LARGEST // blocks} with {samples} samples, got {size}"
         )
-    fixed = (
-        stage(scene),
-        _tree(),
-        _ground(scene, size, blocks),
-        sample_points(1),
-        sample_points(n),
-    )
+    seen = stage(SCENE), _tree(), _ground(SCENE, size, blocks)
+    fixed = *seen, sample_points(1), sample_points(n)
     images = np.empty((len(frames.position), size, size, 3), np.uint8)
     threads = numba.get_num_threads()
     step = max(1, min(BATCH, math.ceil(len(images) / threads)))

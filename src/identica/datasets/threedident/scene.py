@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from math import cos, pi, radians, sin
 from typing import Any, NamedTuple
 
@@ -17,18 +16,9 @@ from identica.errors import InputError
 SIDE = 4.44212  # the largest side of the teapot
 LARGEST = 4096  # pixels along an image: one of them takes 2 GB to draw
 
-FACTORS = (
-    "x",
-    "y",
-    "z",
-    "rotation_x",
-    "rotation_y",
-    "rotation_z",
-    "spot_angle",
-    "object_hue",
-    "spot_hue",
-    "ground_hue",
-)
+POSITION = ("x", "y", "z")
+ROTATION = ("rotation_x", "rotation_y", "rotation_z")
+FACTORS = (*POSITION, *ROTATION, "spot_angle", "object_hue", "spot_hue", "ground_hue")
 
 
 class Camera(NamedTuple):
@@ -66,14 +56,13 @@ class Spot(NamedTuple):
     height: float = 6.0 + SIDE
 
 
-@dataclass(frozen=True)
-class Scene:
-    """Everything that no latent moves. ``replace(Scene(), spot=Spot(intensity=0))`` has no spotlight."""
+class Scene(NamedTuple):
+    """Everything that no latent moves."""
 
-    camera: Camera = field(default=Camera())
-    sun: Sun = field(default=Sun())
-    area: Area = field(default=Area())
-    spot: Spot = field(default=Spot())
+    camera: Camera = Camera()
+    sun: Sun = Sun()
+    area: Area = Area()
+    spot: Spot = Spot()
     ground: float = -SIDE  # height of the ground
     reach: float = 3.0  # positions go this far to each side
     lift: float = SIDE / 2  # height of the object at z = 0
@@ -129,12 +118,7 @@ def check_factors(names: Sequence[str]) -> tuple[str, ...]:
 
 def check_latents(raw_latents: Any) -> NDArray[np.float64]:
     """N×10 floats in [-1, 1], or an `InputError`."""
-    matrix = real_matrix("raw_latents", raw_latents)
-    if matrix.shape[1] != len(FACTORS):
-        raise InputError(
-            f"raw_latents must have {len(FACTORS)} columns ({', '.join(FACTORS)}), "
-            f"got shape {matrix.shape}"
-        )
+    matrix = real_matrix("raw_latents", raw_latents, len(FACTORS))
     outside = np.abs(matrix).max(axis=1, initial=0) > 1
     if outside.any():
         row = int(np.argmax(outside))
@@ -150,7 +134,7 @@ def check_size(size: int) -> int:
     return count("size", size, at_most=LARGEST)
 
 
-def place(raw_latents: Any, scene: Scene = SCENE) -> Frames:
+def place(raw_latents: Any) -> Frames:
     """Positions, rotations and colours for N×10 raw latents in [-1, 1].
 
     >>> frames = place(latents(x=1))
@@ -159,18 +143,12 @@ def place(raw_latents: Any, scene: Scene = SCENE) -> Frames:
     """
     from scipy.spatial.transform import Rotation
 
-    r = check_latents(raw_latents)
+    r, scene = check_latents(raw_latents), SCENE
     position = scene.reach * r[:, :3] + [0, 0, scene.lift]
     rotation = Rotation.from_euler("xyz", scene.turn * r[:, 3:6]).as_matrix()
     angle = scene.turn * r[:, 6]
-    spot = np.stack(
-        [
-            scene.spot.orbit * np.sin(angle),
-            scene.spot.orbit * np.cos(angle),
-            np.full(len(r), scene.spot.height),
-        ],
-        axis=1,
-    )
+    across = scene.spot.orbit * np.stack([np.sin(angle), np.cos(angle)], axis=1)
+    spot = np.column_stack([across, np.full(len(r), scene.spot.height)])
     aim = position - spot
     aim /= np.linalg.norm(aim, axis=1, keepdims=True)
     colours = (hue_to_rgb(scene.hues * r[:, 7 + k], scene.saturation[k]) for k in range(3))

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from identica._io import is_locked, locked, make_folder, read_json, replacing, write_json
 from identica._validate import count
-from identica.datasets._arguments import whole_numbers
+from identica.datasets._arguments import check_array, whole_numbers
+from identica.datasets.pictures import save
 from identica.datasets.reading import map_npy, read_png, reason
 from identica.datasets.threedident.scene import LARGEST, check_latents, check_size
 from identica.errors import InputError
@@ -53,12 +54,15 @@ class ImageSet:
             raise InputError(f"{self.folder / LATENTS} must hold at least one row, it is empty")
         self._packed: list[Bytes] = []
         if (self.folder / PACKED).is_dir():
-            _digits(self.folder / PACKED, "npy", n, range(0, n, BLOCK), DIGITS)
+            names = [_name(start, "npy") for start in range(0, n, BLOCK)]
+            _check_files(self.folder / PACKED, names, n)
             self._packed = [self._open(start) for start in range(0, n, BLOCK)]
             self.size = self._packed[0].shape[1]
         elif (self.folder / PNGS).is_dir():
-            shortest = len(str(n - 1))
-            self._width = _digits(self.folder / PNGS, "png", n, range(n), DIGITS, shortest)
+            padded = any((self.folder / PNGS).glob("[0-9]" * DIGITS + ".png"))
+            self._digits = DIGITS if padded else len(str(n - 1))
+            names = [_name(row, "png", self._digits) for row in range(n)]
+            _check_files(self.folder / PNGS, names, n)
             self.size = len(_read_png(self._png(0)))
         else:
             raise InputError(
@@ -70,9 +74,7 @@ class ImageSet:
 
     def images(self, rows: Any) -> Bytes:
         """The images of the given rows, n×S×S×3."""
-        rows = whole_numbers("rows", rows, "n")
-        if len(rows) and not 0 <= rows.min() <= rows.max() < len(self):
-            raise InputError(f"rows must be a list of numbers between 0 and {len(self) - 1}")
+        rows = whole_numbers("rows", rows, len(self))
         images = np.empty((len(rows), self.size, self.size, 3), np.uint8)
         if not self._packed:
             for i, row in enumerate(rows):
@@ -85,7 +87,7 @@ class ImageSet:
         return images
 
     def _png(self, row: int) -> Path:
-        return self.folder / PNGS / _name(row, "png", self._width)
+        return self.folder / PNGS / _name(row, "png", self._digits)
 
     def _open(self, start: int) -> Bytes:
         path = self.folder / PACKED / _name(start, "npy")
@@ -93,11 +95,7 @@ class ImageSet:
             images: Bytes = map_npy(path)
         rows = min(BLOCK, len(self.raw_latents) - start)
         size = self._packed[0].shape[1] if self._packed else max(images.shape[1:2], default=0)
-        if images.dtype != np.uint8 or images.shape != (rows, size, size, 3):
-            raise InputError(
-                f"{path} must hold uint8 {rows}×{size}×{size}×3, as its neighbours and {LATENTS} "
-                f"say; got {images.dtype} {'×'.join(map(str, images.shape)) or '()'}"
-            )
+        check_array(str(path), images, "uint8", (rows, size, size, 3))
         return images
 
 
@@ -220,17 +218,13 @@ def _build_block(
             tick(min(there + start, len(z)), len(z))
         some = todo[start : start + step]
         images = draw(z[some], size)
-        if images.dtype != np.uint8 or images.shape != (len(some), size, size, 3):
-            raise InputError(
-                f"draw must return uint8 {len(some)}×{size}×{size}×3, got {images.dtype} "
-                f"{'×'.join(map(str, images.shape))}"
-            )
+        check_array("what draw returns", images, "uint8", (len(some), size, size, 3))
         if packed:
             with part.open("ab") as file:
                 file.write(images.tobytes())
         else:
             for row, image in zip(some, images, strict=True):
-                _write_png(home / _name(row, suffix), image)
+                save(image, home / _name(row, suffix))
     if packed:
         os.replace(part, home / _name(rows[0], suffix))
 
@@ -251,9 +245,6 @@ def _begin(part: Path, shape: tuple[int, ...]) -> int:
     whole = min((part.stat().st_size - len(header)) // image, shape[0])
     os.truncate(part, len(header) + whole * image)
     return whole
-
-
-# --- files ------------------------------------------------------------------------------------------
 
 
 def _name(number: int, suffix: str, digits: int = DIGITS) -> str:
@@ -287,42 +278,24 @@ def _read_latents(path: Path) -> NDArray[np.float64]:
         raise InputError(f"{path}: {error}") from None
 
 
-def _digits(folder: Path, suffix: str, n: int, wanted: range, *widths: int) -> int:
-    """How many digits the numbered files of a folder have, of the widths that are allowed.
-
-    Raises unless they are exactly those that belong to n latents.
-    """
-    found = {path.name for path in folder.glob(f"[0-9]*.{suffix}")}
-    choices = {width: [_name(number, suffix, width) for number in wanted] for width in widths}
-    digits = max(choices, key=lambda width: len(found.intersection(choices[width])))
-    names = choices[digits]
-    missing = [name for name in names if name not in found]
-    firsts = " or ".join(f"{choice[0]} …" for choice in choices.values())
-    told = f"{folder} must hold {len(names)} files ({firsts}) for the {n} rows of {LATENTS}"
-    if len(found) > len(names) - len(missing):
-        more = min(found.difference(names))
+def _check_files(folder: Path, names: list[str], n: int) -> None:
+    """Raise unless the numbered files of a folder are exactly those that belong to n latents."""
+    found = {path.name for path in folder.glob(f"[0-9]*{Path(names[0]).suffix}")}
+    told = f"{folder} must hold {len(names)} files ({names[0]} …) for the {n} rows of {LATENTS}"
+    if more := found.difference(names):
         raise InputError(
-            f"{told}, but there is {more}, too: the latents belong to another data set"
+            f"{told}, but there is {min(more)}, too: the latents belong to another data set"
         )
-    if missing:
+    if missing := [name for name in names if name not in found]:
         raise InputError(
             f"{told}: {len(missing)} are missing, the first is {missing[0]} (an interrupted build "
             "resumes when it is started again)"
         )
-    return digits
-
-
-def _write_png(path: Path, image: Bytes) -> None:
-    from PIL import Image
-
-    with replacing(path) as temporary:
-        Image.fromarray(image).save(temporary, format="png")
 
 
 def _read_png(path: Path, size: int | None = None) -> Bytes:
     with _rendered_again(path):
         image: Bytes = read_png(path, size or LARGEST, "RGB")
-    side = len(image) if size is None else size
-    if image.shape != (side, side, 3):
-        raise InputError(f"{path} must be {side}×{side} pixels, got {image.shape[:2]}")
+    side = size or len(image)
+    check_array(str(path), image, "uint8", (side, side, 3))
     return image

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from identica.datasets.threedident._compiled import inlined
 from identica.datasets.threedident.scene import Area, Frames, Scene, Spot, Sun
 from identica.datasets.threedident.vectors import Vector, add, along, dot, scale, unit
-from identica.errors import InputError
 
 UP = (0.0, 0.0, 1.0)
 HORIZON = 1000.0  # the ground ends here
@@ -46,11 +45,6 @@ def stage(scene: Scene) -> Stage:
     """The camera's axes, and the lights."""
     camera = scene.camera
     eye = np.array([camera.x, camera.y, camera.z])
-    if camera.x == camera.y == 0 or camera.z <= scene.ground:
-        raise InputError(
-            f"camera must be above the ground and not on the z axis, got {camera[:3]} "
-            f"with the ground at {scene.ground}"
-        )
     forward = -eye / np.linalg.norm(eye)
     right = np.cross(forward, UP)
     right /= np.linalg.norm(right)
@@ -60,11 +54,10 @@ def stage(scene: Scene) -> Stage:
         forward=_plain(forward),
         right=_plain(half * right),
         up=_plain(half * np.cross(right, forward)),
-        ground=float(scene.ground),
-        # A whole number among them would be another type, and everything would be compiled again.
-        sun=Sun(*map(float, scene.sun)),
-        area=Area(*map(float, scene.area)),
-        spot=Spot(*map(float, scene.spot)),
+        ground=scene.ground,
+        sun=scene.sun,
+        area=scene.area,
+        spot=scene.spot,
     )
 
 

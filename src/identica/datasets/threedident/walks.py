@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,11 +13,11 @@ from numpy.typing import NDArray
 from identica._powers import exp2
 from identica._random import as_generator
 from identica._validate import count
-from identica.datasets.threedident.pairs import Rows, Sampler, as_images, check_pairs, take
+from identica.datasets.threedident.pairs import Rows, Sampler, check_pairs, take
 from identica.datasets.threedident.storage import ImageSet, Tick
 from identica.errors import InputError
 from identica.families import Uniform
-from identica.process import GenerativeProcess, Pairs, Walk
+from identica.process import GenerativeProcess, Walk
 from identica.spaces import Box
 
 DRAWS = 16  # positives stored for each image
@@ -67,25 +66,11 @@ def positives_among(
     return found
 
 
-def drawn_rows(positives: Rows) -> Callable[[int, torch.Generator], tuple[Rows, Rows]]:
-    """Draws rows of pairs: images, and one of the `positives` (N×K) of each."""
-
-    def draw(size: int, generator: torch.Generator) -> tuple[Rows, Rows]:
-        rows = torch.randint(len(positives), (size,), generator=generator).numpy()
-        which = torch.randint(positives.shape[1], (size,), generator=generator).numpy()
-        return rows, positives[rows, which]
-
-    return draw
-
-
-def drawn(data: ImageSet, positives: Rows) -> Sampler:
-    """A sampler of pairs of images; `positives_among` says which belong together."""
-    draw = drawn_rows(positives)
-
-    def sample(size: int, /, *, generator: torch.Generator) -> Pairs:
-        return take(data, *draw(size, generator))
-
-    return sample
+def draw_rows(positives: Rows, size: int, generator: torch.Generator) -> tuple[Rows, Rows]:
+    """Rows of random pairs: images, and one of the `positives` (N×K) of each."""
+    rows = torch.randint(len(positives), (size,), generator=generator).numpy()
+    which = torch.randint(positives.shape[1], (size,), generator=generator).numpy()
+    return rows, positives[rows, which]
 
 
 def walks(data: ImageSet, positives: Rows) -> Sampler:
@@ -102,8 +87,7 @@ def walks(data: ImageSet, positives: Rows) -> Sampler:
         for step, turn in enumerate(which):
             rows[step] = row
             row = positives[row, turn]
-        z = torch.from_numpy(data.raw_latents[rows]).float()
-        return Walk(z, as_images(data.images(rows)))
+        return Walk(*take(data, rows))
 
     return sample
 

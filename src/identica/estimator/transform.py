@@ -1,0 +1,38 @@
+"""Codes of observations by a fitted estimator."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from identica.estimator import fit as fitting
+from identica.estimator import inputs
+from identica.estimator.pairs import ArrayPairs
+from identica.estimator.sequences import sequences
+
+if TYPE_CHECKING:
+    from identica.estimator import ContrastiveICA
+
+
+def transform(ica: ContrastiveICA, X: Any, groups: Any = None) -> Any:
+    """Codes in the shape of X: N×n, trials × time × n or a list; NaN for rows that are left out."""
+    timed = ica.window_ > 1
+    whole, groups, lengths = inputs.joined(ica, X, groups, reset=False, timed=timed)
+    data = inputs.observations(ica, "X", whole, reset=False)
+    model = ica.model_
+    double = data.dtype != np.float32 and data.ndim == 2
+    if double:
+        model = copy.deepcopy(model).double()
+    within = inputs.complete(ica, data, sequences(len(data), 1, groups))
+    seen = ArrayPairs(data, within=within, window=ica.window_, counts=ica.counts_)
+    codes = np.full((len(data), model.space.dim), np.nan, np.float64 if double else np.float32)
+    for start in range(0, within.size, fitting.AT_ONCE):
+        positions = np.arange(start, min(start + fitting.AT_ONCE, within.size))
+        rows = within.rows(positions)
+        codes[rows] = fitting.encode(model, seen.observed(positions)).cpu().numpy()
+    if lengths is None:
+        return codes
+    parts = np.split(codes, np.cumsum(lengths)[:-1])
+    return parts if isinstance(X, (list, tuple)) else np.stack(parts)
