@@ -1,7 +1,8 @@
 import pytest
 import torch
 
-from identica import InputError, Potential
+from identica import Box, BoxHead, Euclidean, InputError, Potential, Product, Sphere, SphereHead
+from identica.heads import ProductHead, make_head
 
 
 def codes(size=40, n=3, seed=0):
@@ -39,6 +40,36 @@ def test_the_log_density_does_not_depend_on_the_constant():
     assert torch.allclose(potential.log_density(h, held_out), before, atol=1e-5)
     assert potential.log_density(h).mean().abs() < 1e-5
     assert not before.requires_grad
+
+
+@pytest.mark.parametrize(
+    ("space", "old"),
+    [
+        (Box(3, -1.0, (1.0, 2.0, 5.0)), BoxHead(Box(3, -1.0, 1.0), start=7.0)),
+        (Sphere(3), SphereHead(Sphere(3, radius=4.0))),
+        (Euclidean(3), make_head(Euclidean(3))),
+        (
+            Product(Sphere(2), Box(1)),
+            ProductHead(
+                Product(Sphere(2), Box(1)),
+                [SphereHead(Sphere(2, radius=0.5)), BoxHead(Box(1), start=3.0)],
+            ),
+        ),
+    ],
+)
+def test_it_follows_a_head_of_another_size(space, old):
+    potential, x, new = learnt(), codes(), make_head(space)
+    before = potential(old(x))
+    potential.follow(old, new)
+    assert torch.allclose(potential(new(x)), before, atol=1e-4)
+
+
+def test_centred_it_has_mean_zero():
+    potential, h = learnt(), codes()
+    before = potential.log_density(h)
+    potential.centre(h)
+    assert potential(h).mean(0).abs().max() < 1e-5
+    assert torch.allclose(-potential(h)[:, 0], before, atol=1e-5)
 
 
 def test_bad_input_is_named():

@@ -35,22 +35,22 @@ TABLE = RESULTS.with_suffix(".md")
 SEEDS = (0, 1, 2, 3, 4)
 
 
-def pairs(n: int, space: str, seed: int) -> dict[str, float]:
+def pairs(n: int, space: str, seed: int, **options: Any) -> dict[str, float]:
     """100,000 pairs of factors in a box, scored on 5,000 others."""
     process = GenerativeProcess(Box(n), Uniform(), Laplace(0.05), InvertibleMLP(n, seed=seed))
     seen, unseen = process.sample(100_000, generator=0), process.sample(5000, generator=1)
-    ica = ContrastiveICA(n, space=space, conditional="laplace", random_state=seed)
+    ica = ContrastiveICA(n, space=space, conditional="laplace", random_state=seed, **options)
     codes = ica.fit(seen.x, seen.x_pos).transform(unseen.x)
     return {"r2": linear_r2(unseen.z, codes), "mcc": mcc(unseen.z, codes)}
 
 
-def sequences(seed: int) -> dict[str, float]:
+def sequences(seed: int, **options: Any) -> dict[str, float]:
     """Five factors walk slowly between the walls of a box, 20,000 steps, seen through a hidden mixing;
     scored on the sequence itself."""
     steps = np.random.default_rng(seed).laplace(0, 0.05, (20_000, 5))
     walk = np.abs(np.cumsum(steps, axis=0) % 2 - 1)
     series = InvertibleMLP(5, seed=seed)(torch.from_numpy(walk).float())
-    ica = ContrastiveICA(5, space="box", conditional="laplace", random_state=seed)
+    ica = ContrastiveICA(5, space="box", conditional="laplace", random_state=seed, **options)
     codes = ica.fit_transform(series)
     return {"r2": linear_r2(walk, codes), "mcc": mcc(walk, codes)}
 
@@ -89,7 +89,7 @@ def mixed(rng: np.random.Generator, z: NDArray[np.float64], columns: int) -> NDA
     return h @ np.linalg.qr(rng.normal(size=(columns, columns)))[0]
 
 
-def recording(kind: str, seed: int) -> dict[str, float]:
+def recording(kind: str, seed: int, **options: Any) -> dict[str, float]:
     """A walk as a recording has it, fitted with the defaults; scored on its last fifth."""
     rng = np.random.default_rng([zlib.crc32(kind.encode()), seed])
     rows = {"table": 6000, "sessions": 6000, "frames": 3000, "short": 300}
@@ -117,7 +117,7 @@ def recording(kind: str, seed: int) -> dict[str, float]:
     else:
         x = mixed(rng, z, 20 if clean else 6)
     past, future = slice(0, total * 4 // 5), slice(total * 4 // 5, None)
-    ica = ContrastiveICA(n, space="box", conditional="laplace", random_state=seed)
+    ica = ContrastiveICA(n, space="box", conditional="laplace", random_state=seed, **options)
     own = (None, None) if groups is None else (groups[past], groups[future])
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always", TrustWarning)

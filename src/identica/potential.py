@@ -8,8 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from identica._tensors import points
-from identica._validate import count
+from identica._validate import count, positive
 from identica.encoders import MLP
+from identica.heads import Head
 
 
 class Potential(nn.Module):
@@ -29,14 +30,18 @@ class Potential(nn.Module):
         n: code dimensions.
         hidden: widths of the hidden layers.
         seed: determines the initial weights.
+        lr: its own learning rate; the optimiser's if None.
 
     >>> Potential(3)(torch.randn(5, 3))[0]
     tensor([0., 0.], grad_fn=<SelectBackward0>)
     """
 
-    def __init__(self, n: int, hidden: Sequence[int] = (64, 64), *, seed: int = 0) -> None:
+    def __init__(
+        self, n: int, hidden: Sequence[int] = (64, 64), *, seed: int = 0, lr: float | None = None
+    ) -> None:
         super().__init__()
         self.n = count("n", n)
+        self.lr = None if lr is None else positive("lr", lr)
         self.network = MLP(n, 2, hidden, seed=seed)
         last = self.network.layers[-1]
         assert isinstance(last, nn.Linear)
@@ -46,6 +51,27 @@ class Potential(nn.Module):
     def forward(self, codes: Tensor) -> Tensor:
         """b and b′ (…×2) of codes (…×n)."""
         return self.network(points("codes", codes, self.n).detach())
+
+    @torch.no_grad()
+    def follow(self, old: Head, new: Head) -> None:
+        """Read the codes of another head of the same space: the same values for the same observations.
+
+        Heads of a space differ by the size of their codes, so all that changes is the first layer.
+        """
+        first = self.network.layers[0]
+        assert isinstance(first, nn.Linear)
+        ends = torch.tensor([[-1.0], [1.0]]).expand(2, self.n).to(first.weight)
+        (low, high), (new_low, new_high) = old(ends), new(ends)
+        factor = (high - low) / (new_high - new_low)
+        first.bias.add_(first.weight @ (low - factor * new_low))
+        first.weight.mul_(factor)
+
+    @torch.no_grad()
+    def centre(self, codes: Tensor) -> None:
+        """Shift b and b′ to have mean 0 over codes (N×n); the loss stays the same."""
+        last = self.network.layers[-1]
+        assert isinstance(last, nn.Linear)
+        last.bias.sub_(self(codes).mean(0))
 
     @torch.no_grad()
     def log_density(self, codes: Tensor, reference: Tensor | None = None) -> Tensor:

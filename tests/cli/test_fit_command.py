@@ -48,6 +48,16 @@ def test_codes_model_and_history_of_a_table(table, tmp_path, capsys):
     assert not (out / "checkpoint.safetensors").exists()
 
 
+def test_a_density_is_learnt_on_demand(table, tmp_path):
+    x, path = table
+    out = tmp_path / "out"
+    assert main(["fit", str(path), "--out", str(out), "--marginal", "any", *OPTIONS]) == 0
+    assert ContrastiveICA.load(out / "estimator.safetensors").marginal == "any"
+    codes = ContrastiveICA(2, steps=3, random_state=4, marginal="any")
+    expected = codes.fit(np.c_[x, np.repeat([0, 1], 20)]).transform(np.c_[x, np.repeat([0, 1], 20)])
+    assert np.array_equal(np.load(out / "codes.npy"), expected)
+
+
 def test_a_page_says_how_far_to_trust_the_codes(tmp_path, capsys):
     rng = np.random.default_rng(0)
     x = rng.uniform(size=(200, 2))
@@ -148,6 +158,7 @@ def test_positives_of_an_npz(tmp_path):
         (["--lag", "x"], "lag must be"),
         (["--space", "bx"], "space must be one of"),
         (["--groups", "week"], "groups must be"),
+        (["--marginal", "normal"], "marginal must be one of any, uniform"),
         (["--seed", str(2**64)], "seed must be"),
         (["--lag", str(10**12)], "lag must be smaller than the number of rows"),
         (["--lag", f"1-{10**12}"], "lag must be smaller than the number of rows"),

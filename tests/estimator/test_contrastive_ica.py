@@ -351,6 +351,7 @@ def test_slow_and_shuffled_rows_are_not_to_be_trusted():
         ({"space": "bx"}, "space must be one of .*did you mean 'box'"),
         ({"space": Box(3)}, "n_components must be 3 for"),
         ({"conditional": "laplac"}, "conditional must be one of"),
+        ({"marginal": "normal"}, "marginal must be one of any, uniform; got 'normal'"),
         ({"conditional": "vmf"}, "conditional vmf is not defined on the space box"),
         ({"steps": 0}, "steps must be a whole number"),
         ({"n_components": "many"}, "n_components must be a whole number"),

@@ -9,11 +9,12 @@ import identica
 from helpers.codes import pairs, rotation, walk
 from identica import MLP, Box, ContrastiveICA, InputError, Laplace
 from identica.diagnosis.verdict import DISTRUST, PERMUTATION
-from identica.estimator.fit import diagnose, encode, some_labelled
+from identica.estimator.fit import diagnose, encode
 from identica.estimator.inputs import pairs_of
 from identica.estimator.pairs import ArrayPairs
 from identica.estimator.prepare import View
 from identica.estimator.sequences import sequences
+from identica.estimator.trust import some_labelled
 
 
 def small(shape, n):

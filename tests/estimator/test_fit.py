@@ -1,5 +1,4 @@
 import math
-import warnings
 
 import numpy as np
 import pytest
@@ -16,9 +15,8 @@ from identica import (
     Normal,
     Training,
 )
-from identica.errors import TrustWarning
 from identica.estimator import fit as fitting
-from identica.estimator.fit import Fit, Run, warn_of
+from identica.estimator.fit import Fit, Run
 from identica.estimator.pairs import ArrayPairs
 from identica.estimator.prepare import hold_out
 from identica.estimator.starts import Starts
@@ -129,17 +127,6 @@ def test_inputs_are_dropped_and_the_others_scaled_up(starts, tmp_path):
 
 
 # --- warnings ---------------------------------------------------------------------------------------
-
-
-def test_few_pairs_and_little_evidence_are_warned_of():
-    with pytest.warns(TrustWarning, match=r"worth about 7 independent ones.*3 factors"):
-        warn_of(7.2, 3.0, 3)
-    with pytest.warns(TrustWarning, match=r"no better than by chance \(0\.010 bits\)"):
-        warn_of(1000, 0.01, 3)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        warn_of(1000, 0.5, 3)
-        warn_of(np.inf, 0.5, 3)
 
 
 def test_tensorboard_needs_a_folder():

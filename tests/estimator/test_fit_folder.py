@@ -10,11 +10,13 @@ from helpers.fits import SMALL, TINY
 from identica import MLP, ContrastiveICA, InputError, Laplace
 
 
-def test_a_fit_with_a_folder_goes_on_where_it_stopped(data, tmp_path, monkeypatch):
+@pytest.mark.parametrize("marginal", ["uniform", "any"])
+def test_a_fit_with_a_folder_goes_on_where_it_stopped(data, tmp_path, monkeypatch, marginal):
     def ica(folder):
-        return ContrastiveICA(2, steps=24, batch=16, folder=folder)
+        return ContrastiveICA(2, marginal=marginal, steps=24, batch=16, folder=folder)
 
-    whole = ica(None).fit(*data).transform(data[0])
+    alone = ica(None).fit(*data)
+    whole = alone.transform(data[0])
     forward, calls = torch.nn.Module.__call__, 0
 
     def stops(self, *args):
@@ -28,7 +30,10 @@ def test_a_fit_with_a_folder_goes_on_where_it_stopped(data, tmp_path, monkeypatc
         patch.setattr(torch.nn.Module, "__call__", stops)
         with pytest.raises(KeyboardInterrupt):
             ica(tmp_path).fit(*data)
-    assert np.array_equal(ica(tmp_path).fit(*data).transform(data[0]), whole)
+    there = ica(tmp_path).fit(*data)
+    assert np.array_equal(there.transform(data[0]), whole)
+    if marginal == "any":
+        assert np.array_equal(there.log_density(data[0]), alone.log_density(data[0]))
 
 
 def test_no_fit_in_a_folder_finds_the_weights_of_another(data, tmp_path):
@@ -56,6 +61,7 @@ def test_no_fit_in_a_folder_finds_the_weights_of_another(data, tmp_path):
         ({"conditional": Laplace(0.5)}, {"X": x}),
         ({"space": "sphere"}, {"X": x}),
         ({"learn_precision": True}, {"X": x}),
+        ({"marginal": "any"}, {"X": x}),
         ({"steps": 4}, {"X": x}),
         ({"network": SMALL}, {"X": x}),
         ({"network": other}, {"X": x}),

@@ -7,7 +7,7 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import norm
 
 from identica import Box, Laplace, Normal, Sphere, VonMisesFisher
-from identica.metrics.evidence import calibrate, log_likelihood
+from identica.metrics.evidence import bits, calibrate, log_likelihood
 
 
 def test_the_likelihood_is_that_of_a_choice_among_the_batch():
@@ -17,6 +17,32 @@ def test_the_likelihood_is_that_of_a_choice_among_the_batch():
     found = log_likelihood(Normal(1.0), torch.from_numpy(h), torch.from_numpy(h_pos), 0.25)
     density = norm.pdf(h[:, None], h_pos[None], 0.5).prod(-1)
     assert np.allclose(found, np.log(density.diagonal() / density.mean(1)))
+
+
+def test_a_bias_is_a_weight_of_each_positive():
+    rng = np.random.default_rng(0)
+    h = torch.from_numpy(rng.normal(size=(300, 2)))
+    h_pos, weight = h + 0.5 * torch.from_numpy(rng.normal(size=(300, 2))), rng.uniform(1, 9, 300)
+    bias = torch.from_numpy(np.log(weight))
+    found = log_likelihood(Normal(1.0), h, h_pos, 0.25, bias)
+    density = weight * norm.pdf(h[:, None], h_pos[None], 0.5).prod(-1)
+    expected = np.log(density.diagonal() / density.mean(1))
+    assert np.allclose(found, expected)
+    temperatures = [0.05, 0.25, 1.0]
+    assert bits(Normal(1.0), h, h_pos, temperatures, bias) == pytest.approx(
+        max(float(log_likelihood(Normal(1.0), h, h_pos, t, bias).mean()) for t in temperatures)
+        / math.log(2)
+    )
+
+
+def test_calibration_takes_a_bias_into_account():
+    """Normal factors: with −log of their density as the bias, the best temperature is the true one."""
+    generator = torch.Generator().manual_seed(0)
+    z = torch.randn(2048, 2, generator=generator)
+    z_pos = z + torch.randn(2048, 2, generator=generator)
+    bias = z_pos.square().sum(1) / 4
+    assert calibrate(Normal(1.0), z, z_pos, bias) == pytest.approx(1, rel=0.12)
+    assert calibrate(Normal(1.0), z, z_pos) != pytest.approx(1, rel=0.2)
 
 
 def test_the_likelihood_of_knowing_nothing_and_everything():

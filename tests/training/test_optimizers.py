@@ -6,6 +6,7 @@ from identica import (
     BoxHead,
     ContrastiveModel,
     Laplace,
+    Potential,
     Training,
 )
 from identica.training.optimizers import make_optimizer
@@ -24,10 +25,11 @@ def test_muon_moves_all_but_matrices_at_a_tenth_of_the_rate():
         assert group["use_muon"] == (parameter.ndim == 2)
 
 
-def test_heads_keep_their_own_learning_rate():
-    head = BoxHead(Box(2), learnable=True, lr=0.5)
-    model = ContrastiveModel(Box(2), Laplace(1.0), MLP(2, 2), head=head)
+def test_heads_and_potentials_keep_their_own_learning_rates():
+    head, potential = BoxHead(Box(2), learnable=True, lr=0.5), Potential(2, lr=0.2)
+    model = ContrastiveModel(Box(2), Laplace(1.0), MLP(2, 2), head=head, potential=potential)
     groups = make_optimizer(model, Training(lr=0.01)).param_groups
     rates = {id(p): group["lr"] for group in groups for p in group["params"]}
     assert rates[id(head.log_growth)] == 0.5
+    assert {rates[id(p)] for p in potential.parameters()} == {0.2}
     assert rates[id(model.encoder.layers[0].weight)] == 0.01

@@ -95,6 +95,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--array", metavar="NAME", help="observations in a file of several arrays (default: x)")
     add("--precision", action="store_true", help="learn a precision for each factor")
     add(
+        "--marginal",
+        help="any, to learn the density of the factors too, or uniform (default: uniform)",
+    )
+    add(
         "--steps",
         type=int,
         metavar="N",
@@ -136,7 +140,7 @@ def run(args: argparse.Namespace) -> int:
         "steps": args.steps,
         "random_state": seed,
     }
-    usual = {"batch": None, "lr": None, "missing": "raise"}
+    usual = {"batch": None, "lr": None, "missing": "raise", "marginal": None}
     parameters |= _given(args, usual)
     # an input is known by its content where it is a file, else by its name in the data
     inputs = {name: getattr(args, name) for name in ("data", "positives", "groups")}

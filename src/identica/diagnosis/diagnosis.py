@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from identica._validate import as_matrix, same_rows
+from identica.diagnosis import density
 from identica.diagnosis import verdict as checks
 from identica.diagnosis.conditional import Positives, positives
+from identica.diagnosis.density import Density
 from identica.diagnosis.dimension import Dimensions, dimensions, related
 from identica.diagnosis.marginal import (
     Axes,
@@ -77,6 +79,7 @@ def codes_from(
     *,
     scaled: tuple[Tensor, Tensor] | None = None,
     temperature: float | None = None,
+    bias: Tensor | None = None,
     seen: float | None = None,
 ) -> Codes:
     """Codes that were made in any way, with the evidence of their pairs.
@@ -86,6 +89,7 @@ def codes_from(
         conditional: the family whose similarity is the evidence.
         scaled: both codes as that similarity takes them, where that is not as they are.
         temperature: of the similarity; by default the one that suits best.
+        bias: what a potential adds to it for each positive, shape N.
         seen: mean evidence for pairs of the training, in bits.
     """
     anchors, positive = as_matrix("h", h), as_matrix("h_pos", h_pos)
@@ -95,14 +99,14 @@ def codes_from(
         scaled = torch.from_numpy(anchors).float(), torch.from_numpy(positive).float()
     one, other = scaled
     if temperature is None:
-        temperature = calibrate(conditional, one, other)
-    order = torch.randperm(len(other), generator=torch.Generator().manual_seed(0))
-    stranger = other[order.to(other.device)]
+        temperature = calibrate(conditional, one, other, bias)
+    order = torch.randperm(len(other), generator=torch.Generator().manual_seed(0)).to(other.device)
+    stranger, its_bias = other[order], None if bias is None else bias[order]
     bits, control = (
-        log_likelihood(conditional, one, second, tau).cpu().double().numpy() / math.log(2)
-        for second, tau in (
-            (other, temperature),
-            (stranger, calibrate(conditional, one, stranger)),
+        log_likelihood(conditional, one, second, tau, b).cpu().double().numpy() / math.log(2)
+        for second, tau, b in (
+            (other, temperature, bias),
+            (stranger, calibrate(conditional, one, stranger, its_bias), its_bias),
         )
     )
     return Codes(anchors, positive, bits, control, seen)
@@ -210,6 +214,7 @@ def diagnose(
     observations: tuple[Any, Any] | None = None,
     times: Any = None,
     learn_precision: bool = False,
+    potential: bool = False,
     truth: Truth | None = None,
     random_state: int = 0,
 ) -> Diagnosis:
@@ -222,6 +227,7 @@ def diagnose(
         times: steps in time of the anchors and of their positives, N each, where pairs are rows of
             sequences; what follows from the codes themselves by default (see `order_of`).
         learn_precision: whether the models learnt a precision for each code.
+        potential: whether they learnt a potential, so that factors need not be uniform.
         truth: the codes beside true factors, where these are known; where they are of all codes, they
             decide what the codes hold.
 
@@ -266,7 +272,8 @@ def diagnose(
         truth,
         codes=(h[:SHOWN], h_pos[:SHOWN]),
     )
-    findings = _find(measured, filled, learn_precision)
+    shape = density.density(y, filled, rows.independent) if potential else None
+    findings = _find(measured, filled, learn_precision, shape)
     verdict = checks.verdict(findings, known=_knows_all_factors(measured))
     return replace(measured, verdict=verdict, findings=findings)
 
@@ -302,16 +309,20 @@ def _restarts(codes: Sequence[Codes], times: Any) -> Restarts:
 # --- what it means ----------------------------------------------------------------------------------
 
 
-def _find(d: Diagnosis, filled: Space, learn_precision: bool) -> list[Finding]:
+def _find(
+    d: Diagnosis, filled: Space, learn_precision: bool, shape: Density | None
+) -> list[Finding]:
     """All findings, the gravest first; only the first of them gives advice.
 
     Args:
         d: what was measured.
         filled: the space that the codes fill, a sphere where they cover an ellipsoid.
         learn_precision: see `diagnose`.
+        shape: what the density of the codes looks like, where a potential was learnt.
     """
     evenly = checks.marginal(d.marginal, d.dimensions, filled, d.rows)
-    fixed = fixes_axes(filled, d.conditional, learn_precision, uniform=evenly.level == "fine")
+    uniform = evenly.level == "fine"
+    fixed = fixes_axes(filled, d.conditional, learn_precision, uniform=uniform)
     found = [
         checks.score(d.score),
         *checks.memory(d.score),
@@ -325,9 +336,13 @@ def _find(d: Diagnosis, filled: Space, learn_precision: bool) -> list[Finding]:
         checks.bend(d.positives, filled, d.rows),
         checks.conditional(d.positives, d.conditional, d.rows),
         checks.anisotropy(d.positives, learn_precision),
-        evenly,
         *checks.truth(d.truth, len(d.dimensions.varies)),
     ]
+    if shape is not None and not uniform:
+        evenly = density.finding(
+            evenly, shape, found, d.dimensions, filled, d.conditional, learn_precision
+        )
+    found.append(evenly)
     if _knows_all_factors(d):
         found = _settled(found)
     # nothing that is there was missed because of overfitting, if nothing is there

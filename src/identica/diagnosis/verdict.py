@@ -351,7 +351,7 @@ def marginal(marginal: Marginal, dimensions: Dimensions, space: Space, rows: Row
         advice = 'more steps; space="unbounded", if factors have no bounds'
     elif not isinstance(space, Sphere):
         advice = 'space="box" or "sphere", if factors have bounds'
-    return Finding("marginal", "unsure", seen, means, f"{advice}.")
+    return Finding("marginal", "unsure", seen, means, f'marginal="any"; {advice}.')
 
 
 def truth(truth: Truth | None, codes: int) -> Iterator[Finding]:

@@ -7,19 +7,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
-from torch import nn
 
 from identica import checkpoints
 from identica._io import make_folder
 from identica._random import as_generator
-from identica._validate import count, is_auto
+from identica._validate import count, is_auto, one_of
 from identica.errors import InputError
 from identica.estimator import fit as fitting
-from identica.estimator import inputs
+from identica.estimator import inputs, trust
 from identica.estimator import saved as _saved
 from identica.estimator.networks import Network
 from identica.estimator.pairs import ArrayPairs, PairSampler
@@ -28,9 +26,7 @@ from identica.estimator.selection import candidates, count_components, select
 from identica.estimator.starts import Starts
 from identica.estimator.transform import transform
 from identica.families import Family
-from identica.runs import folder as runs
 from identica.spaces import Space
-from identica.training.identity import structure
 
 if TYPE_CHECKING:
     from identica.diagnosis import Diagnosis
@@ -39,7 +35,7 @@ Array = NDArray[Any]
 
 SCORED = 4096  # pairs by which a model is scored
 MOST = 1000  # codes, unless there are more columns
-SHORTEST = 400  # steps after which families can be distinguished
+MARGINALS = ("any", "uniform")
 
 
 class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -75,6 +71,8 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         device: where to train.
         random_state: a seed, or a NumPy generator to draw one from; None for a different one each time.
         progress: show a progress bar on stderr.
+        marginal: "uniform" takes factors to fill their space evenly; "any" learns their density along
+            with the codes (a `Potential` in the loss), see `log_density`.
         folder: where to keep checkpoints, so that a killed `fit` resumes; none by default. Each fit has
             its own folder in there, named by a hash of its parameters, its seed and all of its
             data, so that no fit ever finds the weights of another (cross-validation works too).
@@ -113,6 +111,7 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         window: int | str = "auto",
         missing: str = "raise",
         learn_precision: bool = False,
+        marginal: str = "uniform",
         steps: int | None = None,
         batch: int | None = None,
         lr: float | None = None,
@@ -130,6 +129,7 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self.window = window
         self.missing = missing
         self.learn_precision = learn_precision
+        self.marginal = marginal
         self.steps = steps
         self.batch = batch
         self.lr = lr
@@ -170,6 +170,7 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         """
         seed = inputs.seed_of(self.random_state)
         as_generator(seed, self.device)  # which must be there
+        one_of("marginal", self.marginal, MARGINALS)
         for name in ("selection_", "precision_"):
             self.__dict__.pop(name, None)  # of an earlier fit
         sample, self.lag_ = inputs.pairs_of(self, X, X_pos, lag, groups, labels, reset=True)
@@ -184,7 +185,7 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         folder = None
         if self.folder is not None:
             folder = make_folder("folder", Path(self.folder))
-            folder = self._place(folder, sample, seed)
+            folder = _saved.place(self, folder, sample, seed)
         if len(choices) > 1:
 
             def briefly(space: Space, family: Family, part: PairSampler, *at: Any) -> fitting.Fit:
@@ -195,7 +196,7 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         [(space, conditional)] = choices
         self.independent_pairs_ = starts.worth(n)
         self._keep(starts.fit(space, conditional, "fit", folder, tensorboard=self.tensorboard))
-        fitting.warn_of(self.independent_pairs_, self.bits_, n)
+        trust.warn_of(self.independent_pairs_, self.bits_, n)
         return self
 
     def _keep(self, fit: fitting.Fit) -> None:
@@ -212,6 +213,23 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         """
         check_is_fitted(self, "model_")
         return transform(self, X, groups)
+
+    def log_density(self, X: Any, *, groups: Any = None) -> Any:
+        """The log-density of the factors behind observations, N, with mean 0 over held-out pairs.
+
+        That is −b(h) of the learnt potential b and codes h: with `marginal="any"` only. It is a density
+        in the coordinates of the codes, known up to a constant. It is that of the factors if steps do not
+        depend on it, as in pairs drawn around factors or in a walk between walls. If they do, as where
+        factors are drawn back to a centre, part of it is in the steps, and −b is flatter: by a half, if
+        steps are small. Arguments are as in `transform`.
+        """
+        codes = self.transform(X, groups=groups)
+        potential = self.model_.potential
+        if potential is None:
+            raise InputError('log_density needs a fit with marginal="any", which learns a density')
+        if isinstance(codes, list):
+            return [fitting.minus_b(potential, part) for part in codes]
+        return fitting.minus_b(potential, codes)
 
     def fit_transform(
         self,
@@ -283,7 +301,7 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         if Z is not None:
             if not isinstance(sample, ArrayPairs):
                 raise InputError("Z must not be given where X draws pairs by itself")
-            labelled = fitting.some_labelled(sample, Z)
+            labelled = trust.some_labelled(sample, Z)
         seed = self.random_state if isinstance(self.random_state, (int, np.integer)) else 0
         return fitting.diagnose(
             self._fit,
@@ -323,6 +341,7 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             self.network,
             {name: getattr(self, name) for name in names if getattr(self, name) is not None},
             learn_precision=self.learn_precision,
+            potential=self.marginal == "any",
             device=self.device,
             progress=self.progress,
             seed=seed,
@@ -343,26 +362,6 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def _candidates(self, n: int) -> list[tuple[Space, Family]]:
         precise = bool(self.learn_precision)
         return candidates(self.space, self.conditional, n, learn_precision=precise)
-
-    def _place(self, folder: Path, sample: PairSampler, seed: int) -> Path:
-        """The folder of this fit and no other, with its configuration in config.json.
-
-        What is not known beforehand (pairs drawn by a function, weights of a network made by one) is
-        compared with the checkpoint by `train`.
-        """
-        aside = ("device", "folder", "network", "progress", "random_state", "tensorboard")
-        parameters, network = self.get_params(deep=False), self.network
-        given = network if isinstance(network, nn.Module) else None
-        config = {
-            "kind": "fit",
-            "seed": seed,
-            "parameters": {k: repr(v) for k, v in parameters.items() if k not in aside},
-            "device": torch.device(self.device).type,
-            "network": structure(given) if given else network is not None,
-            "weights": checkpoints.checksum(given.state_dict()) if given else None,
-            "data": sample.fingerprint() if isinstance(sample, ArrayPairs) else None,
-        }
-        return runs.open_run(folder / runs.run_name(config), config)
 
     def _components(self) -> int | None:
         """The number of codes, as far as the parameters say."""

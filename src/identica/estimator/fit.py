@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
+import copy
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from identica._random import Device, as_generator
-from identica._validate import as_matrix, count
+from identica._validate import count
 from identica.encoders import ContrastiveModel
-from identica.errors import InputError, TrustWarning
+from identica.errors import InputError
 from identica.estimator.networks import Encoder
 from identica.estimator.pairs import ArrayPairs, Batch, PairSampler
 from identica.families import Family
 from identica.heads import make_head
 from identica.losses import InfoNCE
 from identica.metrics.evidence import bits, calibrate, log_likelihood
+from identica.potential import Potential
 from identica.process import Labelled
 from identica.recipes import Recipe
 from identica.spaces import Space
@@ -36,13 +37,13 @@ if TYPE_CHECKING:
 AT_ONCE = 4096  # observations that are encoded at once
 JUDGED = 4096  # pairs by which models are judged
 RUNG = 150  # steps after which starts are compared
+# of the learning rate, for the potential: held-out evidence falls early if it follows every batch
+SLOWLY = 0.3
 EVERY = 50  # steps between scores
 SATURATED = (
     0.95  # share of the largest possible evidence beyond which it no longer tells models apart
 )
 NEAR = 0.93  # of the best evidence: a run that may yet overtake it
-FEWEST = 20  # independent pairs below which codes cannot be trusted
-LEAST_BITS = 0.05  # held-out evidence below which they cannot; rows in random order reach 0.01
 PATIENCE = 400  # steps without more evidence after which training ends
 # temperatures of held-out evidence: the average of the weights lags, an overfitted model is too sure
 HEAT = (0.2, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0)
@@ -78,8 +79,8 @@ class Fit:
     @torch.no_grad()
     def log_likelihood(self, pairs: Batch) -> Tensor:
         """Evidence for each pair that it belongs together, see `identica.metrics.evidence`; shape N."""
-        h, h_pos = (self.loss.scaled(encode(self.model, x)) for x in pairs)
-        return log_likelihood(self.loss.conditional, h, h_pos, self.temperature)
+        h, h_pos, bias = compared(self.model, self.loss, pairs)
+        return log_likelihood(self.loss.conditional, h, h_pos, self.temperature, bias)
 
 
 @torch.no_grad()
@@ -87,6 +88,25 @@ def encode(model: nn.Module, x: Tensor) -> Tensor:
     """Codes of observations, some at a time, on the device of the model."""
     device = device_of(model)
     return torch.cat([model(part.to(device)) for part in x.split(AT_ONCE)])
+
+
+@torch.no_grad()
+def compared(
+    model: ContrastiveModel, loss: InfoNCE, pairs: Batch
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Codes of pairs as the similarity takes them, and what a potential adds for each positive."""
+    h, h_pos = (encode(model, x) for x in pairs)
+    bias = None if model.potential is None else model.potential(h_pos)[..., 0]
+    return loss.scaled(h), loss.scaled(h_pos), bias
+
+
+def minus_b(potential: nn.Module, codes: NDArray[Any]) -> NDArray[Any]:
+    """The log-density of factors by a potential, at codes (…×n), in their precision."""
+    points = torch.from_numpy(codes)
+    found: NDArray[Any] = (
+        -encode(copy.deepcopy(potential).to(points.dtype), points)[..., 0].cpu().numpy()
+    )
+    return found
 
 
 class Start(NamedTuple):
@@ -132,7 +152,13 @@ class Run:
         self.loss = self.recipe.loss(self.conditional, learn_precision=n)
         head = self.recipe.head(self.space)
         network = self.encoder.network
-        self.model = ContrastiveModel(self.space, self.conditional, network, head=head)
+        potential = None
+        if self.recipe.potential:
+            lr = SLOWLY * self.recipe.training.lr
+            potential = Potential(self.space.dim, seed=self.seed, lr=lr)
+        self.model = ContrastiveModel(
+            self.space, self.conditional, network, head=head, potential=potential
+        )
         self.objective = Contrastive(self.model, self.loss).to(self.device)
         self.held = held.to(self.device)
 
@@ -145,9 +171,9 @@ class Run:
     @torch.no_grad()
     def score(self) -> dict[str, float]:
         """Evidence on held-out pairs."""
-        h, h_pos = (self.loss.scaled(encode(self.model, x)) for x in self.held)
+        h, h_pos, bias = compared(self.model, self.loss, self.held)
         heat = [self.loss.tau * factor for factor in HEAT]
-        return {"bits": bits(self.loss.conditional, h, h_pos, heat)}
+        return {"bits": bits(self.loss.conditional, h, h_pos, heat, bias)}
 
     def draw(self, size: int, *, generator: torch.Generator) -> Batch:
         """A batch of prepared observations, some of whose entries are dropped."""
@@ -192,10 +218,12 @@ class Run:
     def fit(self, starts: Sequence[dict[str, Any]]) -> Fit:
         """The fitted model, from raw observations to codes."""
         # the size of the codes was a means to an end: the space says what it is
-        self.model.head = make_head(self.model.space).to(self.device)
-        with torch.no_grad():
-            h, h_pos = (self.loss.scaled(encode(self.model, x)) for x in self.held)
-        temperature = calibrate(self.loss.conditional, h, h_pos)
+        trained, self.model.head = self.model.head, make_head(self.model.space).to(self.device)
+        if isinstance(self.model.potential, Potential):
+            self.model.potential.follow(trained, self.model.head)
+            self.model.potential.centre(encode(self.model, self.held.x_pos))
+        h, h_pos, bias = compared(self.model, self.loss, self.held)
+        temperature = calibrate(self.loss.conditional, h, h_pos, bias)
         self.model.encoder = self.encoder.to(self.device)
         self.model.eval()
         training = self.recipe.training
@@ -299,23 +327,6 @@ def fit(
 # --- how far it can be trusted ----------------------------------------------------------------------
 
 
-def warn_of(independent_pairs: float, bits: float, n: int) -> None:
-    """Warn where n codes cannot be trusted: from too few pairs, or without evidence."""
-    found = None
-    if independent_pairs < FEWEST:
-        found = (
-            f"X holds pairs worth about {independent_pairs:.0f} independent ones, too few to recover "
-            f"{n} factors: do not trust the codes, and record for longer"
-        )
-    elif bits < LEAST_BITS:
-        found = (
-            f"held-out pairs are told from others no better than by chance ({bits:.3f} bits): do not "
-            "trust the codes"
-        )
-    if found is not None:
-        warnings.warn(found, TrustWarning, stacklevel=3)
-
-
 def diagnose(
     fit: Fit,
     sample: PairSampler,
@@ -355,6 +366,7 @@ def diagnose(
         observations=pairs if pairs.x.ndim == 2 else None,
         times=times,
         learn_precision=fit.loss.learn_precision is not None,
+        potential=fit.model.potential is not None,
         truth=None if labelled is None else truth(labelled.z, encode(fit.model, labelled.x)),
         random_state=random_state,
     )
@@ -366,27 +378,13 @@ def _codes(fit: Fit, pairs: Batch, seen: Batch) -> Codes:
     from identica.diagnosis import codes_from
 
     h, h_pos = (encode(fit.model, x) for x in pairs)
+    one, other, bias = compared(fit.model, fit.loss, pairs)
     return codes_from(
         h,
         h_pos,
         fit.loss.conditional,
-        scaled=(fit.loss.scaled(h), fit.loss.scaled(h_pos)),
+        scaled=(one, other),
         temperature=fit.temperature,
+        bias=bias,
         seen=float(fit.log_likelihood(seen).mean()) / math.log(2),
     )
-
-
-def some_labelled(pairs: ArrayPairs, z: Any) -> Labelled:
-    """Some of the observations that make pairs, as these have them, with their true factors z (a row for
-    each row of X), in a random order."""
-    factors = as_matrix("Z", z, rows=4)
-    total = len(pairs.x)
-    if len(factors) != total:
-        raise InputError(f"Z must have a row for each of {total} rows of X, got {len(factors)}")
-    size = total if pairs.within is None else pairs.within.size
-    some = np.random.default_rng(0).permutation(size)[:JUDGED]
-    if pairs.within is None:
-        rows, x = some, pairs.rows("X", pairs.x, some)
-    else:
-        rows, x = pairs.within.rows(some), pairs.observed(some)
-    return Labelled(torch.from_numpy(factors[rows]), x)

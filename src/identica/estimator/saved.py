@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from identica import checkpoints
 from identica._serialize import from_plain, to_plain
 from identica._validate import count, positive
 from identica.encoders import ContrastiveModel
@@ -17,11 +18,15 @@ from identica.errors import DamagedError, InputError
 from identica.estimator import fit as fitting
 from identica.estimator.inputs import Sessions
 from identica.estimator.networks import Encoder, Network, blank_encoder, describe, given_network
+from identica.estimator.pairs import ArrayPairs, PairSampler
 from identica.estimator.selection import Selection
 from identica.families import Family
 from identica.losses import InfoNCE
+from identica.potential import Potential
+from identica.runs import folder as runs
 from identica.spaces import Space
 from identica.training import Training
+from identica.training.identity import structure
 
 if TYPE_CHECKING:
     from identica.estimator import ContrastiveICA
@@ -47,6 +52,7 @@ def state_of(ica: ContrastiveICA) -> dict[str, Any]:
         "window": ica.window_,
         "counts": ica.counts_,
         "encoder": describe(_of("the encoder", ica.model_.encoder, Encoder)),
+        "potential": ica.model_.potential is not None,
         "history": ica.history_,
         "bits": ica.bits_,
         "training": dict(vars(ica.training_)),
@@ -69,6 +75,27 @@ def state_of(ica: ContrastiveICA) -> dict[str, Any]:
         }
     weights = {"model": ica.model_.state_dict(), "loss": ica._fit.loss.state_dict()}
     return {"estimator": parameters, "fitted": fitted, "weights": weights}
+
+
+def place(ica: ContrastiveICA, folder: Path, sample: PairSampler, seed: int) -> Path:
+    """The folder of this fit and no other, with its configuration in config.json.
+
+    What is not known beforehand (pairs drawn by a function, weights of a network made by one) is
+    compared with the checkpoint by `train`.
+    """
+    aside = {*LEFT_OUT, "progress", "random_state"}
+    parameters, network = ica.get_params(deep=False), ica.network
+    given = network if isinstance(network, nn.Module) else None
+    config = {
+        "kind": "fit",
+        "seed": seed,
+        "parameters": {k: repr(v) for k, v in parameters.items() if k not in aside},
+        "device": torch.device(ica.device).type,
+        "network": structure(given) if given else network is not None,
+        "weights": checkpoints.checksum(given.state_dict()) if given else None,
+        "data": sample.fingerprint() if isinstance(sample, ArrayPairs) else None,
+    }
+    return runs.open_run(folder / runs.run_name(config), config)
 
 
 def restore(kind: type[T], state: Any, path: Path, network: Network) -> T:
@@ -106,7 +133,7 @@ def _restore(
     """All but the weights."""
     fitted, weights = state["fitted"], state["weights"]
     parameters = {name: from_plain(value) for name, value in state["estimator"].items()}
-    made = kind(**{**parameters, **LEFT_OUT})
+    made = kind(**{"marginal": "uniform", **parameters, **LEFT_OUT})  # which older files do not say
     space = _of("space", from_plain(fitted["space"]), Space)
     conditional = _of("conditional", from_plain(fitted["conditional"]), Family)
     made._shape, made.lag_ = tuple(fitted["shape"]), from_plain(fitted["lag"])
@@ -136,7 +163,8 @@ def _restore(
 
     def modules() -> dict[str, Any]:
         encoder = blank_encoder(fitted["encoder"], made._shape, space.dim, network)
-        model = ContrastiveModel(space, conditional, encoder)
+        potential = Potential(space.dim) if fitted.get("potential") else None
+        model = ContrastiveModel(space, conditional, encoder, potential=potential)
         loss = InfoNCE(conditional, learn_precision=space.dim if made.learn_precision else None)
         return {"model": model, "loss": loss}
 

@@ -30,7 +30,6 @@ from identica.estimator.prepare import Prepared, prepare, row_columns
 from identica.families import Family
 from identica.recipes import Recipe, for_easy_pairs, for_images, for_network, for_observations
 from identica.spaces import Space
-from identica.training import Training
 
 SHORT = 400  # steps after which candidates can be distinguished
 WIDE = 1024  # units of a layer beyond which SOAP, which decomposes matrices of that size, is slow
@@ -45,6 +44,7 @@ class Starts:
         network: as the estimator takes it.
         given: settings of the training that are given, in place of ours.
         learn_precision, device: as the estimator takes them.
+        potential: whether a learnt potential absorbs the marginal.
         progress: show progress bars.
         seed: of the first start; of a network that is given, it has the weights as they are.
     """
@@ -57,12 +57,13 @@ class Starts:
         given: Mapping[str, Any],
         *,
         learn_precision: bool = False,
+        potential: bool = False,
         device: Device = "cpu",
         progress: bool = False,
         seed: int = 0,
     ) -> None:
         self.sample, self.shape, self.network, self.seed = sample, shape, network, seed
-        self.given, self.learn_precision = given, learn_precision
+        self.given, self.learn_precision, self.potential = given, learn_precision, potential
         self.device, self.progress = device, progress
         if network is None:
             self.rows = prepare(sample, row_columns(sample, shape), seed=seed)
@@ -132,21 +133,21 @@ class Starts:
             made = given_network(self.network, self.shape, space.dim, seed=self.seed)
             wide = any(max(p.shape) > WIDE for p in made.parameters() if p.ndim > 1)
             found = for_network(space, conditional, wide=wide, learn_precision=learn_precision)
-        trained = [replace(recipe, training=self._training(recipe)) for recipe in found]
-        return list(dict.fromkeys(trained))
+        return list(dict.fromkeys(map(self._completed, found)))
 
     def easy(self, space: Space, conditional: Family) -> Recipe | None:
         """What is tried where the others find pairs too easy; nothing for images and given networks."""
         if self.network is not None or len(self.shape) > 1:
             return None
-        recipe = for_easy_pairs(space, conditional, learn_precision=self.learn_precision)
-        return replace(recipe, training=self._training(recipe))
+        return self._completed(
+            for_easy_pairs(space, conditional, learn_precision=self.learn_precision)
+        )
 
-    def _training(self, recipe: Recipe) -> Training:
+    def _completed(self, recipe: Recipe) -> Recipe:
         training = replace(recipe.training, **self.given)
         if math.isfinite(self.rows.pairs):
-            return replace(training, batch=min(training.batch, int(self.rows.pairs)))
-        return training
+            training = replace(training, batch=min(training.batch, int(self.rows.pairs)))
+        return replace(recipe, training=training, potential=self.potential)
 
     def __call__(self, recipe: Recipe, n: int, seed: int) -> Start:
         """A network of n codes before training."""

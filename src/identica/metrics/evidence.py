@@ -11,34 +11,49 @@ from torch import Tensor
 from identica.families import Family
 
 
-def log_likelihood(family: Family, h: Tensor, h_pos: Tensor, temperature: float) -> Tensor:
+def log_likelihood(
+    family: Family, h: Tensor, h_pos: Tensor, temperature: float, bias: Tensor | None = None
+) -> Tensor:
     """How much likelier the true positive is than by chance, in nats, among those of the batch:
 
-        log[ e^{s(h_i, h̃_i)/τ} / mean_j e^{s(h_i, h̃_j)/τ} ]
+        log[ e^{s(h_i, h̃_i)/τ + b_i} / mean_j e^{s(h_i, h̃_j)/τ + b_j} ]
 
     for each pair i of codes N×n; shape N. Its mean is at most log N and, in expectation, at most the
     mutual information of the members of a pair. Any two models can be compared by it.
+
+    Args:
+        bias: b of each positive, shape N, where the model has a potential; 0 by default.
     """
+    b = h_pos.new_zeros(len(h_pos)) if bias is None else bias
     values = []
     for start in range(0, len(h), 256):
         rows = slice(start, start + 256)
         own = family.similarity(h[rows], h_pos[rows])
         every = family.pairwise(h[rows], h_pos)
-        values.append(own / temperature - (every / temperature).logsumexp(1) + math.log(len(h)))
+        chance = (every / temperature + b).logsumexp(1) - math.log(len(h))
+        values.append(own / temperature + b[rows] - chance)
     return torch.cat(values)
 
 
-def bits(family: Family, h: Tensor, h_pos: Tensor, temperatures: Sequence[float]) -> float:
+def bits(
+    family: Family,
+    h: Tensor,
+    h_pos: Tensor,
+    temperatures: Sequence[float],
+    bias: Tensor | None = None,
+) -> float:
     """The mean log-likelihood of pairs of codes N×n in bits, at the best of some temperatures."""
+    b = h_pos.new_zeros(len(h_pos)) if bias is None else bias
     own, every = family.similarity(h, h_pos), family.pairwise(h, h_pos)
-    found = [float((own / t - (every / t).logsumexp(1)).mean()) for t in temperatures]
+    found = [float((own / t + b - (every / t + b).logsumexp(1)).mean()) for t in temperatures]
     return (max(found) + math.log(len(h))) / math.log(2)
 
 
-def calibrate(family: Family, h: Tensor, h_pos: Tensor) -> float:
+def calibrate(family: Family, h: Tensor, h_pos: Tensor, bias: Tensor | None = None) -> float:
     """The temperature at which the mean log-likelihood of pairs of codes is highest."""
     from scipy.optimize import minimize_scalar
 
+    b = h_pos.new_zeros(len(h_pos)) if bias is None else bias
     anchors = h[:512]
     every = torch.cat([family.pairwise(rows, h_pos) for rows in anchors.split(128)])
     own = every.diagonal()
@@ -48,7 +63,7 @@ def calibrate(family: Family, h: Tensor, h_pos: Tensor) -> float:
 
     def loss(log_tau: float) -> float:
         tau = math.exp(log_tau)
-        return float(((every / tau).logsumexp(1) - own / tau).mean())
+        return float(((every / tau + b).logsumexp(1) - own / tau).mean())
 
     middle = math.log(spread)
     found = minimize_scalar(loss, bounds=(middle - 15, middle + 5), method="bounded")

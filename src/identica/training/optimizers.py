@@ -11,6 +11,7 @@ from torch import nn
 
 from identica.errors import InputError
 from identica.heads import Head
+from identica.potential import Potential
 
 if TYPE_CHECKING:
     from identica.training import Training
@@ -45,12 +46,12 @@ OPTIMIZERS: dict[str, Callable[[list[dict[str, Any]]], torch.optim.Optimizer]] =
 
 
 def make_optimizer(objective: nn.Module, training: Training) -> torch.optim.Optimizer:
-    """The optimiser of all parameters; a head's own learning rate applies to its own parameters."""
+    """The optimiser of all parameters; heads and potentials may have learning rates of their own."""
     own = {
         id(p): module.lr
         for module in objective.modules()
-        if isinstance(module, Head) and module.lr is not None
-        for p in module.parameters(recurse=False)
+        if isinstance(module, (Head, Potential)) and module.lr is not None
+        for p in module.parameters()
     }
     rates: dict[float, list[nn.Parameter]] = {}
     for parameter in objective.parameters():
