@@ -1,9 +1,10 @@
 """Progress bars: text without widgets, and no warning about it."""
 
-import os
 import pty
+import select
 import subprocess
 import sys
+import termios
 
 # a kernel of Jupyter, as tqdm recognises it, without ipywidgets
 NOTEBOOK = """
@@ -54,10 +55,10 @@ def test_a_file_gets_a_line_now_and_then():
 
 def test_a_terminal_gets_one_line_that_is_rewritten():
     leader, follower = pty.openpty()
-    run = [sys.executable, "-c", BARS, "1000"]
-    subprocess.run(run, stderr=follower, check=True)
-    shown = os.read(leader, 100_000).decode()
-    os.close(follower)
-    os.close(leader)
+    termios.tcsetwinsize(leader, (24, 80))  # tqdm writes nothing in a terminal without columns
+    with open(leader, "rb", buffering=0) as terminal, open(follower, "wb", buffering=0) as stderr:
+        subprocess.run([sys.executable, "-c", BARS, "1000"], stderr=stderr, check=True)
+        assert select.select([terminal], [], [], 10)[0], "nothing was written"
+        shown = terminal.read(100_000).decode()
     assert "\rfit: " in shown
     assert "\n" not in shown  # and cleared at the end, as it asked not to be left
