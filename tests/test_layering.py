@@ -20,6 +20,7 @@ ROOMS = [
     ["runs", "training", "recipes"],
     ["metrics", "theory"],
     ["datasets"],
+    ["plots"],
     ["report"],
     ["diagnosis"],
     ["estimator"],
