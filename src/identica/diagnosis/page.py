@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from identica import plots
 from identica.diagnosis import Diagnosis
+from identica.diagnosis.card import MEANING
 from identica.diagnosis.conditional import inner_differences
 from identica.diagnosis.marginal import own_range
 from identica.diagnosis.verdict import DISTRUST, LINEAR, PERMUTATION, UNSURE
@@ -22,12 +23,6 @@ from identica.report import plots as figures
 from identica.report.pages import write_page
 from identica.report.plots import STYLE, inline
 
-MEANING = {
-    PERMUTATION: "Each code is one factor, up to order, sign and scale.",
-    LINEAR: "All factors are in the codes, but as a mixture: a linear map of the codes, not a code.",
-    UNSURE: "Nothing shows that the codes are wrong, but an assumption fails that would make them right.",
-    DISTRUST: "The codes are not the factors, or nothing shows that they are.",
-}
 COLOUR = {PERMUTATION: "yes", LINEAR: "yes", UNSURE: "unsure", DISTRUST: "no"}
 PANELS = 10  # codes that are shown
 
