@@ -32,13 +32,13 @@ for name, ica in {"kept": kept, "lost": lost}.items():
     print(f"second factor {name}: R² of the factors {first:.2f} and {second:.2f}")
 
 # %% [markdown]
-# The colour is the second factor. On the left it changes smoothly along one code. On the right
-# all colours are mixed up: the codes do not know it.
+# The colour is the second factor. On the left it changes smoothly along one code. On the right both
+# codes follow the first factor along a curve, on which all colours are mixed.
 
 # %%
-figure, axes = plt.subplots(1, 2, figsize=(8, 3.4), layout="constrained")
+figure, axes = plt.subplots(1, 2, figsize=(8.6, 3.4), layout="constrained")
 for ax, ica, title in zip(axes, (kept, lost), ("both factors kept", "one is lost"), strict=True):
-    plots.codes(ica.transform(x), good.z[:, 1], name="second factor", ax=ax)
+    plots.codes(ica.transform(x[:2000]), good.z[:2000, 1], name="second factor", ax=ax)
     ax.set_title(title)
 
 # %% [markdown]

@@ -13,8 +13,7 @@ from identica import ContrastiveICA, plots
 from identica.metrics import mcc
 
 # %% [markdown]
-# Images are N×H×W or N×C×H×W, as `uint8` or floats. The two hidden factors are the coordinates of
-# the spot.
+# Images are N×C×H×W, as `uint8` or floats. The two hidden factors are the coordinates of the spot.
 
 # %%
 SIZE = 24
@@ -30,13 +29,14 @@ def draw(z):
     return np.round(255 * spot).astype(np.uint8)
 
 
-images, images_pos = draw(place), draw(moved)
+images, images_pos = draw(place)[:, None], draw(moved)[:, None]
 
 figure, axes = plt.subplots(2, 6, figsize=(6, 2.2), layout="constrained")
 for row, some, name in zip(axes, (images, images_pos), ("x", "x̃"), strict=True):
     for ax, image in zip(row, some, strict=False):
-        ax.imshow(image, cmap="cividis")
+        ax.imshow(image[0], cmap="cividis")
         ax.set(xticks=[], yticks=[])
+        ax.spines[:].set_visible(False)
     row[0].set_ylabel(name, rotation=0, labelpad=10)
 
 # %% [markdown]
@@ -55,8 +55,8 @@ network = nn.Sequential(
     nn.Linear(32, 2),
 )
 ica = ContrastiveICA(network=network, conditional="laplace", steps=400, batch=256)
-ica.fit(images[:, None], images_pos[:, None])
-codes = ica.transform(images[:, None])
+ica.fit(images, images_pos)
+codes = ica.transform(images)
 print(f"MCC of codes and coordinates: {mcc(place, codes):.2f}")
 
 # %% [markdown]
@@ -64,7 +64,7 @@ print(f"MCC of codes and coordinates: {mcc(place, codes):.2f}")
 # colour.
 
 # %%
-plots.codes(codes, place[:, 0], name="horizontal place")
+plots.codes(codes[:1500], place[:1500, 0], name="horizontal place")
 
 # %%
 plots.recovered(place, codes, names=["horizontal place", "vertical place"])

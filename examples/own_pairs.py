@@ -38,8 +38,8 @@ print("codes:", ica.model_.space.dim)
 plots.evidence(ica)
 
 # %% [markdown]
-# How the codes are distributed says whether the model's box was filled. The model assumes that
-# factors are uniform, so flat histograms are good news.
+# The model assumes that factors are uniform, so flat histograms would be ideal. These are flat but
+# for their ends, where codes are pressed against the walls of the box.
 
 # %%
 codes = ica.transform(x)

@@ -209,7 +209,8 @@ def evidence(source: Any, choice: str | None = None, *, ax: Axes | None = None) 
         legend(ax)
     ax.locator_params(axis="x", integer=True)
     ax.set(xlabel=CHOICES.get(choice or "", "value"), ylabel=NAMES["bits"])
-    ax.set_ylim(min(0.0, float(bits.min())), None)
+    ax.margins(0.08)  # room for the mark
+    ax.set_ylim(bottom=min(0.0, float(bits.min())))
     return ax
 
 

@@ -95,9 +95,13 @@ def _matrix(
 ) -> None:
     """A matrix as an image, with its numbers where they fit."""
     image: Any = ax.imshow(values, vmin=low, vmax=1.0, cmap=colours)
+    ax.spines[:].set_visible(False)
     ax.tick_params(length=0)
     if max(values.shape) > NUMBERED:
         return
+    rows, columns = values.shape
+    ax.hlines(np.arange(rows - 1) + 0.5, -0.5, columns - 0.5, color="white", lw=1)
+    ax.vlines(np.arange(columns - 1) + 0.5, -0.5, rows - 0.5, color="white", lw=1)
     for (i, j), value in np.ndenumerate(values):
         red, green, blue, _ = image.cmap(image.norm(value))
         light = 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.5
