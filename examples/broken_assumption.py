@@ -24,7 +24,7 @@ z_pos[:, 1] = process.latents(len(z_pos), generator=1)[:, 1]
 x, x_pos, x_bad = (each.numpy() for each in (good.x, good.x_pos, process.mixing(z_pos)))
 
 # %%
-settings = {"n_components": 2, "conditional": "laplace", "steps": 600}
+settings = {"n_components": 2, "conditional": "laplace", "steps": 400}
 kept = ContrastiveICA(**settings).fit(x, x_pos)
 lost = ContrastiveICA(**settings).fit(x, x_bad)
 for name, ica in {"kept": kept, "lost": lost}.items():

@@ -54,7 +54,7 @@ network = nn.Sequential(
     nn.GELU(),
     nn.Linear(32, 2),
 )
-ica = ContrastiveICA(network=network, conditional="laplace", steps=400, batch=256)
+ica = ContrastiveICA(network=network, conditional="laplace", steps=300, batch=256)
 ica.fit(images, images_pos)
 codes = ica.transform(images)
 print(f"MCC of codes and coordinates: {mcc(place, codes):.2f}")

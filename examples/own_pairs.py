@@ -33,7 +33,7 @@ x, x_pos = sensors(hidden), sensors(later)
 # the best. Look for the bend in the curve.
 
 # %%
-ica = ContrastiveICA(conditional="laplace", steps=500).fit(x, x_pos)
+ica = ContrastiveICA(conditional="laplace", steps=300).fit(x, x_pos)
 print("codes:", ica.model_.space.dim)
 plots.evidence(ica)
 

@@ -77,6 +77,8 @@ def test_what_is_no_history(source):
 def test_a_score_that_is_not_there():
     with pytest.raises(InputError, match=r"^score must be one of bits, loss, step; got 'r2'"):
         plots.history(RECORDS, "r2")
+    with pytest.raises(InputError, match=r"^score must be the name of a score"):
+        plots.history(RECORDS, ["bits"])
     with pytest.raises(InputError, match=r"^goal must be a finite number"):
         plots.history(SCORED, "r2", goal="high")
     assert not plt.get_fignums()  # nothing is drawn in vain

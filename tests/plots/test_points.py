@@ -105,6 +105,8 @@ def test_bad_codes_and_labels_are_named():
     for bad in (1, 4, 2.5):
         with pytest.raises(InputError, match=r"^dims must"):
             plots.codes(H, dims=bad)
+    with pytest.raises(InputError, match=r"^name must be text"):
+        plots.codes(H, H[:, 0], name=H)
     with pytest.raises(InputError, match=r"^cyclic must"):
         plots.codes(H, cyclic="yes")
     assert not plt.get_fignums()
@@ -161,8 +163,8 @@ def test_bad_factors_and_names():
         plots.recovered(H, H, up_to="affine")
     with pytest.raises(InputError, match=r"^h must have 2 columns, as z"):
         plots.recovered(H, H[:, :1], up_to=None)
-    for names in ("xy", ["x"]):
-        with pytest.raises(InputError, match=r"^names must be a list of 2"):
+    for names in ("xy", ["x"], 2, None.__class__):
+        with pytest.raises(InputError, match=r"^names must be"):
             plots.recovered(H, H, names=names)
     figure = plt.figure()
     for ax in (figure.subplots(), figure.subplots(1, 3)):

@@ -70,6 +70,8 @@ def history(
     >>> ax.get_xlabel(), ax.get_ylabel()
     ('step', 'held-out bits per pair')
     """
+    instance("score", score, str, "the name of a score")
+    instance("on", on, str, "text")
     runs = _runs(source)
     drawn = {name: _columns(records, "step", score) for name, records in runs.items()}
     goal = None if goal is None else finite("goal", goal)

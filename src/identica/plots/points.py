@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from identica._validate import as_array, as_matrix, count, flag, one_of
+from identica._validate import as_array, as_matrix, count, flag, instance, members, one_of
 from identica.errors import InputError
 from identica.metrics import match
 from identica.metrics.columns import Matrix, factors_and_codes
@@ -64,6 +65,7 @@ def codes(
     points = as_matrix("h", h)
     solid = count("dims", dims, at_least=2, at_most=3) == 3
     flag("cyclic", cyclic)
+    instance("name", name, (str, NoneType), "text")
     colour = _label(label, len(points))
     if points.shape[1] < dims and (solid or points.shape[1] > 1):
         raise InputError(f"dims must be at most the number of codes, {points.shape[1]}, got {dims}")
@@ -163,6 +165,7 @@ def recovered(
         found = aligned(factors, found, up_to)
     elif found.shape[1] != d:
         raise InputError(f"h must have {d} columns, as z, if up_to is None; got {found.shape[1]}")
+    instance("label", label, str, "text")
     titles = _names(names, d, "factor")
     panels = many_axes(ax, d)
     for k, panel in enumerate(panels):
@@ -227,9 +230,10 @@ def density(h: Any, *, names: Sequence[str] | None = None, ax: Any = None) -> An
 def _names(names: Sequence[str] | None, number: int, what: str) -> list[str]:
     if names is None:
         return [f"{what} {k + 1}" for k in range(number)]
-    if isinstance(names, str) or len(names) != number:
-        raise InputError(f"names must be a list of {number}, one for each {what}")
-    return [str(name) for name in names]
+    found = [str(name) for name in members("names", names, "a list of names")]
+    if len(found) != number:
+        raise InputError(f"names must be {number}, one for each {what}, got {len(found)}")
+    return found
 
 
 def _share_labels(panels: Sequence[Axes], x: str, y: str) -> None:

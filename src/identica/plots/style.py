@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from identica._validate import instance, members
+from identica._validate import instance
 from identica.errors import InputError
 
 if TYPE_CHECKING:
@@ -75,8 +75,9 @@ def many_axes(ax: Any, number: int) -> list[Axes]:
         for empty in grid.flat[number:]:
             empty.set_visible(False)
         return list(grid.flat[:number])
-    several = np.ndim(ax) > 0
-    given = members("ax", np.ravel(ax), "Axes") if several else [ax]
+    if isinstance(ax, np.ndarray):
+        ax = list(ax.flat)
+    given = list(ax) if isinstance(ax, (list, tuple)) else [ax]
     if len(given) != number:
         raise InputError(f"ax must be {number} Axes, one for each column, got {len(given)}")
     return [one_axes(each) for each in given]
