@@ -270,7 +270,7 @@ def bases(folder: Path) -> Iterator[Base]:
 
     # plots
     records = [{"step": 1, "loss": 2.0, "bits": 0.5}, {"step": 2, "loss": 1.0, "bits": 0.7}]
-    curve = {"source": records, "score": "bits", "on": "pairs", "goal": 0.6}
+    curve = {"source": records, "score": "bits", "on": "pairs", "published": 0.6}
     for plot, arguments in (
         (plots.codes, {"h": z, "label": z[:, 0], "name": "x", "cyclic": False, "dims": 2}),
         (plots.recovered, {"z": z[:, 0], "h": z, "up_to": "linear", "names": ["x"], "label": "y"}),

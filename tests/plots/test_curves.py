@@ -43,7 +43,7 @@ def test_histories_come_from_fits_trainings_and_records():
 
 
 def test_scores_keep_their_values_on_an_axis_that_expands_near_one():
-    ax = plots.history({"seed 0": SCORED}, "r2", goal=0.9986, on="unseen images")
+    ax = plots.history({"seed 0": SCORED}, "r2", published=0.9986, on="unseen images")
     np.testing.assert_allclose(line(ax, "seed 0").get_ydata(), [0.2, 0.99, 0.998])
     np.testing.assert_allclose(line(ax, "published (0.9986)").get_ydata(), [0.9986, 0.9986])
     assert ax.get_ylabel() == "R² on unseen images"
@@ -59,7 +59,7 @@ def test_a_perfect_score_stays_in_sight():
 
 
 def test_legends_cover_nothing():
-    ax = plots.history({f"seed {k}": SCORED for k in range(8)}, "r2", goal=0.9)
+    ax = plots.history({f"seed {k}": SCORED for k in range(8)}, "r2", published=0.9)
     ax.figure.canvas.draw()
     box, inside = ax.get_legend().get_window_extent(), ax.get_window_extent()
     assert box.x0 >= inside.x1
@@ -79,8 +79,8 @@ def test_a_score_that_is_not_there():
         plots.history(RECORDS, "r2")
     with pytest.raises(InputError, match=r"^score must be the name of a score"):
         plots.history(RECORDS, ["bits"])
-    with pytest.raises(InputError, match=r"^goal must be a finite number"):
-        plots.history(SCORED, "r2", goal="high")
+    with pytest.raises(InputError, match=r"^published must be a finite number"):
+        plots.history(SCORED, "r2", published="high")
     assert not plt.get_fignums()  # nothing is drawn in vain
 
 

@@ -50,7 +50,7 @@ def history(
     score: str = "bits",
     *,
     on: str = "held-out pairs",
-    goal: float | None = None,
+    published: float | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     """A score during training: for "bits", held-out evidence beside the loss in training.
@@ -63,7 +63,7 @@ def history(
             and scores), or a dictionary of several of these by name.
         score: the score that is drawn; "loss" for the loss alone.
         on: what scores other than "bits" and "loss" are measured on.
-        goal: a value to compare with, such as a published one.
+        published: a published figure, to compare with.
         ax: where to draw; a new figure by default.
 
     >>> ax = history([{"step": 1, "loss": 3.0, "bits": 0.1}, {"step": 2, "loss": 2.0, "bits": 0.5}])
@@ -74,7 +74,7 @@ def history(
     instance("on", on, str, "text")
     runs = _runs(source)
     drawn = {name: _columns(records, "step", score) for name, records in runs.items()}
-    goal = None if goal is None else finite("goal", goal)
+    published = None if published is None else finite("published", published)
     ax = one_axes(ax)
     share = score not in ("bits", "loss")
     for number, (name, (steps, values)) in enumerate(drawn.items()):
@@ -87,8 +87,8 @@ def history(
         if score == "bits" and len(values):
             best = values.argmax()
             ax.plot(steps[best], values[best], "o", ms=5, color=ink(), zorder=3)
-    if goal is not None:
-        ax.axhline(goal, color=GREY, ls="--", lw=1, label=f"published ({goal:.4g})")
+    if published is not None:
+        ax.axhline(published, color=GREY, ls="--", lw=1, label=f"published ({published:.4g})")
     ax.set(xlabel="step", ylabel=NAMES.get(score, score) + (f" on {on}" if share else ""))
     if share:
         _expand_near_one(ax, [values for _, values in drawn.values()])
@@ -98,7 +98,7 @@ def history(
         if any("loss" in record for records in runs.values() for record in records):
             _loss_beside(ax, runs)
             right = 1.18
-    if len(runs) > 1 or goal is not None:
+    if len(runs) > 1 or published is not None:
         legend(ax, right)
     return ax
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 ALIGNED = ("permutation", "linear")
-BINS = 40
+BINS = 40  # at most, and 40 values for each
 MOST_CLASSES = len(COLOURS) * len(MARKERS)
 
 
@@ -219,7 +219,7 @@ def density(h: Any, *, names: Sequence[str] | None = None, ax: Any = None) -> An
     titles = _names(names, found.shape[1], "code")
     panels = many_axes(ax, found.shape[1])
     for values, panel, title in zip(found.T, panels, titles, strict=True):
-        edges = np.histogram_bin_edges(values, min(BINS, max(5, len(values) // 20)))
+        edges = np.histogram_bin_edges(values, min(BINS, max(5, len(values) // 40)))
         panel.hist(values, bins=list(edges), density=True, color=BLUE, alpha=0.8)
         panel.set_title(title)
         few_ticks(panel)

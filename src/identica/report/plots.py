@@ -54,7 +54,7 @@ def training_curve(
 ) -> Figure:
     """`identica.plots.history` of a score, a line for each named history."""
     figure = Figure(figsize=(6.6, 3.0), layout="constrained")
-    plots.history(histories, score, on=on, goal=goal, ax=figure.subplots())
+    plots.history(histories, score, on=on, published=goal, ax=figure.subplots())
     return figure
 
 
