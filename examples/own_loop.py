@@ -23,8 +23,7 @@ test = process.sample(4000, generator=1)
 # were many.
 
 # %%
-torch.manual_seed(0)  # of the network alone: pairs are drawn from their own generator
-encoder = MLP(4, 4, hidden=(64, 64, 64))
+encoder = MLP(4, 4, hidden=(64, 64, 64), seed=0)
 loss = InfoNCE(Laplace(1.0), self_negative=True, effective_negatives=100_000)
 steps, batch = 1500, 512
 optimizer = AdamW(encoder.parameters(), lr=3e-3, weight_decay=1e-4)

@@ -38,8 +38,8 @@ print("codes:", ica.model_.space.dim)
 plots.evidence(ica)
 
 # %% [markdown]
-# The model assumes that factors are uniform, so flat histograms would be ideal. These are flat but
-# for their ends, where codes are pressed against the walls of the box.
+# The model assumes that factors are uniform, so flat histograms would be ideal. These are close to
+# it, with a little too much at the walls of the box.
 
 # %%
 codes = ica.transform(x)
