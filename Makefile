@@ -2,7 +2,7 @@
 PYTHON ?= python3.11
 BIN := .venv/bin
 
-.PHONY: install demo test test-generic lint bench studies docs clean
+.PHONY: install demo test test-generic lint bench studies docs notebooks clean
 
 install: .venv/installed
 
@@ -46,7 +46,13 @@ studies: install
 	$(BIN)/python -m benchmarks.budget
 	-$(BIN)/python -m validation.fresh  # needs the weights of row 1, which git does not keep
 
+# the examples as notebooks, without output
+notebooks: install
+	$(BIN)/python docs/gallery.py --notebooks build/notebooks
+
+# runs the examples that have changed
 docs: install
+	$(BIN)/python docs/gallery.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 clean:

@@ -340,3 +340,28 @@ def test_light_and_dark(address, tmp_path):
         window.click("form[data-md-component=palette] label:not([hidden])")
         assert {before, window.script(scheme)} == {"default", "slate"}
         assert window.script("return document.querySelectorAll('[data-clipboard-target]').length")
+
+
+INK = """return [...document.querySelectorAll("figure.plot svg text")].map(t => getComputedStyle(t).fill)"""
+
+
+def test_pictures_of_examples_have_the_colour_of_the_text(address, tmp_path):
+    text = "return getComputedStyle(document.querySelector('article')).color"
+    switch = "document.body.setAttribute('data-md-color-scheme', arguments[0])"
+    with browser(tmp_path / "profile", 1280, 900) as window:
+        window.open(f"{address}/examples/own_loop.html")
+        seen = set()
+        for scheme in ("default", "slate"):
+            window.script(switch, scheme)
+            seen.add(until(lambda: window.script(text)))
+            assert set(window.script(INK)) == {window.script(text)}
+        assert len(seen) == 2
+
+
+@pytest.mark.parametrize("page", ["index", "own_pairs"])
+def test_examples_on_a_phone(address, tmp_path, page):
+    with browser(tmp_path / "profile", 390, 900, mobile=True) as window:
+        window.open(f"{address}/examples/{page}.html")
+        seen = window.script(SEEN)
+        assert seen["width"] <= seen["screen"] == 390
+        assert [entry for entry in window.console() if entry["level"] == "SEVERE"] == []

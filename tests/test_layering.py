@@ -12,7 +12,17 @@ HOME = Path(identica.__file__).parent
 
 # Rooms from left to right: each may import those of the lines above it and of its own line.
 ROOMS = [
-    ["errors", "_validate", "_io", "_random", "_tensors", "_compiled", "_powers", "_progress"],
+    [
+        "errors",
+        "_validate",
+        "_io",
+        "_random",
+        "_tensors",
+        "_compiled",
+        "_powers",
+        "_progress",
+        "_html",
+    ],
     ["checkpoints"],
     ["spaces", "families", "_samplers", "_bessel", "_serialize", "mixing", "process"],
     ["distributed"],
@@ -20,6 +30,7 @@ ROOMS = [
     ["runs", "training", "recipes"],
     ["metrics", "theory"],
     ["datasets"],
+    ["plots"],
     ["report"],
     ["diagnosis"],
     ["estimator"],

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
 
+import matplotlib.pyplot as plt
 import numpy as np
 import torch
+from matplotlib.figure import Figure
 
 import identica as ii
-from identica import metrics, studies
+from identica import metrics, plots, studies
 from identica.datasets import dsprites, threedident
 
 
@@ -57,6 +59,16 @@ def fit(X: Any, X_pos: Any, groups: Any, lag: Any, labels: Any, **parameters: An
     network = ii.MLP(3, 2, hidden=(8,))
     ica = ii.ContrastiveICA(**settings | {"network": network} | parameters)
     return ica.fit(X, X_pos, lag=lag, groups=groups, labels=labels)
+
+
+def _drawn(plot: Callable[..., Any], **arguments: Any) -> Any:
+    """A plot on a canvas, as problems may show only then."""
+    try:
+        found = plot(**arguments)
+        np.ravel(found)[0].figure.canvas.draw()
+        return found
+    finally:
+        plt.close("all")
 
 
 def reproduce(**arguments: Any) -> studies.Outcome:
@@ -255,6 +267,21 @@ def bases(folder: Path) -> Iterator[Base]:
             **points,
         },
     )
+
+    # plots
+    records = [{"step": 1, "loss": 2.0, "bits": 0.5}, {"step": 2, "loss": 1.0, "bits": 0.7}]
+    curve = {"source": records, "score": "bits", "on": "pairs", "published": 0.6}
+    for plot, arguments in (
+        (plots.codes, {"h": z, "label": z[:, 0], "name": "x", "cyclic": False, "dims": 2}),
+        (plots.recovered, {"z": z[:, 0], "h": z, "up_to": "linear", "names": ["x"], "label": "y"}),
+        (plots.density, {"h": z[:, 0], "names": ["x"]}),
+        (plots.correlations, {"z": z, "h": z}),
+        (plots.restarts, {"source": [z, z], "up_to": "linear"}),
+        (plots.history, curve),
+        (plots.evidence, {"source": {1: 0.5, 2: 0.9}, "choice": "window"}),
+    ):
+        name, call = f"plots.{plot.__name__}", partial(_drawn, plot)
+        yield Base(name, call, {**arguments, "ax": Figure().subplots()})
 
     # data sets and studies
     yield Base("dsprites.render", dsprites.render, {"latents_classes": np.zeros((1, 5), int)})

@@ -24,7 +24,6 @@ from identica.studies.synthetic import (
     SyntheticExperiment,
     align,
     family_name,
-    rescaled,
     space_name,
 )
 
@@ -52,11 +51,6 @@ def test_codes_after_the_best_order_sign_and_scale(mixed, unit):
         slope, shift = np.polyfit(code, factor, 1)
         np.testing.assert_allclose(column, slope * code + shift)
     assert words == "after the best order, sign and scale"
-
-
-def test_a_constant_code_is_laid_on_the_mean(mixed):
-    z, _ = mixed
-    np.testing.assert_allclose(rescaled(z, np.ones_like(z)), np.tile(z.mean(axis=0), (200, 1)))
 
 
 @pytest.mark.parametrize(

@@ -194,3 +194,14 @@ def test_batch_normalisation_stays_as_it_is_on_the_cpu(monkeypatch):
     network = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2))
     assert loop._shared(network) is network
     assert type(network[1]) is torch.nn.BatchNorm1d
+
+
+@pytest.mark.parametrize(("until", "left"), [(None, True), (2, False)])
+def test_only_the_bar_of_a_whole_training_is_left(until, left, monkeypatch):
+    """A fit begins many trainings, and the bars of all would fill pages."""
+    process, _, objective = setup()
+    bars, real = [], loop.progress_bar
+    monkeypatch.setattr(loop, "progress_bar", lambda **how: bars.append(how) or real(**how))
+    training = Training(steps=3, batch=8, optimizer="adam")
+    train(objective, process.sample, training, until=until, progress="short")
+    assert [bar["leave"] for bar in bars] == [left]

@@ -187,6 +187,11 @@ class Diagnosis:
         why = f" {self.findings[0].reason}" if poor else ""
         return "\n".join([f"Verdict: {self.verdict}.{why}", *(f"{f}" for f in self.findings)])
 
+    def _repr_html_(self) -> str:
+        from identica.diagnosis.card import card
+
+        return card(self)
+
     def to_json(self) -> str:
         """All numbers and findings as JSON text."""
         parts = ("score", "restarts", "dimensions", "positives", "marginal", "rows", "truth")

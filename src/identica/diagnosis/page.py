@@ -11,27 +11,25 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from identica import plots
 from identica.diagnosis import Diagnosis
+from identica.diagnosis.card import MEANING
 from identica.diagnosis.conditional import inner_differences
 from identica.diagnosis.marginal import own_range
 from identica.diagnosis.verdict import DISTRUST, LINEAR, PERMUTATION, UNSURE
 from identica.families import Joint
+from identica.plots.style import BLUE, GREY, ORANGE, few_ticks
+from identica.report import plots as figures
 from identica.report.pages import write_page
-from identica.report.plots import ACCENT, INK, SOFT, STYLE, inline, matrix
+from identica.report.plots import STYLE, inline
 
-MEANING = {
-    PERMUTATION: "Each code is one factor, up to order, sign and scale.",
-    LINEAR: "All factors are in the codes, but as a mixture: a linear map of the codes, not a code.",
-    UNSURE: "Nothing shows that the codes are wrong, but an assumption fails that would make them right.",
-    DISTRUST: "The codes are not the factors, or nothing shows that they are.",
-}
 COLOUR = {PERMUTATION: "yes", LINEAR: "yes", UNSURE: "unsure", DISTRUST: "no"}
 PANELS = 10  # codes that are shown
 
 
 def write_diagnosis_page(path: Path | str, diagnosis: Diagnosis) -> None:
     """Write a diagnosis as one HTML file that needs no other."""
-    figures = {
+    drawn = {
         "score": score(diagnosis),
         "restarts": restarts(diagnosis),
         "marginals": marginals(diagnosis),
@@ -39,7 +37,7 @@ def write_diagnosis_page(path: Path | str, diagnosis: Diagnosis) -> None:
         "correlations": correlations(diagnosis),
     }
     if diagnosis.truth is not None:
-        figures["truth"] = matrix(diagnosis.truth.matrix, "code", "factor")
+        drawn["truth"] = figures.correlations(diagnosis)
     write_page(
         Path(path),
         "diagnosis.html",
@@ -47,7 +45,7 @@ def write_diagnosis_page(path: Path | str, diagnosis: Diagnosis) -> None:
         diagnosis=diagnosis,
         meaning=MEANING[diagnosis.verdict],
         colour=COLOUR[diagnosis.verdict],
-        pictures={name: inline(figure) for name, figure in figures.items()},
+        pictures={name: inline(figure) for name, figure in drawn.items()},
     )
 
 
@@ -61,14 +59,14 @@ def score(d: Diagnosis) -> Figure:
     with rc_context(STYLE):
         figure = Figure(figsize=(5.2, 1.7), layout="constrained")
         axes = figure.subplots()
-        colours = [ACCENT, SOFT, INK][: len(rows)]
+        colours = [BLUE, GREY, ORANGE][: len(rows)]
         spread = 2 * np.array(errors)
         axes.barh(names, values, xerr=spread, color=colours, height=0.6)
         for k, value in enumerate(values):  # right of the axis, where no name stands
             place = max(0.0, value + spread[k]), k
             text = f"{round(value, 2) + 0.0:.2f}"
             axes.annotate(text, place, (6, 0), textcoords="offset points", va="center")
-        axes.axvline(0, color=INK, lw=0.8)
+        axes.axvline(0, color="black", lw=0.8)
         low, high = min(0.0, *values), max(0.1, *values)
         axes.set(xlim=(1.25 * low, 1.2 * high), xlabel="bits above chance")
         axes.invert_yaxis()
@@ -80,16 +78,8 @@ def restarts(d: Diagnosis) -> Figure:
     """The two matrices of agreement, side by side."""
     with rc_context(STYLE):
         figure = Figure(figsize=(5.6, 2.6), layout="constrained")
-        both = ((d.restarts.linear, "up to a linear map"), (d.restarts.permutation, "code by code"))
-        for axes, (values, name) in zip(figure.subplots(1, 2), both, strict=True):
-            axes.imshow(values, vmin=0, vmax=1, cmap="Blues")
-            ticks = range(len(values)), [f"fit {i + 1}" for i in range(len(values))]
-            axes.set_xticks(*ticks)
-            axes.set_yticks(*ticks)
-            axes.set_title(name)
-            for (i, j), value in np.ndenumerate(values):
-                ink = "white" if value > 0.5 else INK
-                axes.text(j, i, f"{value:.3f}", ha="center", va="center", color=ink)
+        for axes, up_to in zip(figure.subplots(1, 2), ("linear", "permutation"), strict=True):
+            plots.restarts(d, up_to, ax=axes)
     return figure
 
 
@@ -98,10 +88,11 @@ def marginals(d: Diagnosis) -> Figure:
     h = d.codes[0]
 
     def draw(axes: Axes, k: int) -> None:
-        axes.hist(h[:, k], bins=25, density=True, color=ACCENT, alpha=0.5)
+        plots.density(h[:, k], names=[f"code {k + 1}"], ax=axes)
+        axes.set(xlabel="", ylabel="")
         low, high = own_range(h[:, k : k + 1])
         if high[0] > low[0]:
-            axes.hlines(1 / (high[0] - low[0]), low[0], high[0], color=SOFT)
+            axes.hlines(1 / (high[0] - low[0]), low[0], high[0], color=GREY)
 
     return _panels(h.shape[1], draw)
 
@@ -115,17 +106,17 @@ def differences(d: Diagnosis) -> Figure:
 
     def draw(axes: Axes, k: int) -> None:
         step = inner[k] if len(inner[k]) else (h_pos - h)[:, k]
-        axes.hist(step, bins=40, density=True, color=SOFT, alpha=0.5)
+        axes.hist(step, bins=40, density=True, color=GREY, alpha=0.5)
         fit = d.positives.codes[k]
         if fit is None:
             return
         line = np.linspace(step.min(), step.max(), 300)
-        axes.plot(line, gennorm(fit.shape, scale=fit.scale).pdf(line), color=ACCENT, lw=1.4)
+        axes.plot(line, gennorm(fit.shape, scale=fit.scale).pdf(line), color=BLUE, lw=1.4)
         axes.set_title(f"code {k + 1}: β = {fit.shape:.2f}")
         shape = None if isinstance(d.conditional, Joint) else d.conditional.p
         if shape is not None:
             scale = (shape * np.mean(np.abs(step) ** shape)) ** (1 / shape)
-            axes.plot(line, gennorm(shape, scale=scale).pdf(line), color=INK, lw=0.9, ls="--")
+            axes.plot(line, gennorm(shape, scale=scale).pdf(line), color="black", lw=0.9, ls="--")
 
     return _panels(h.shape[1], draw)
 
@@ -139,8 +130,8 @@ def correlations(d: Diagnosis) -> Figure:
             (d.dimensions.canonical, "combination"),
         ]
         for axes, (values, name) in zip(figure.subplots(1, 2, sharey=True), both, strict=True):
-            axes.bar(np.arange(len(values)) + 1, values, color=ACCENT)
-            axes.axhline(0, color=INK, lw=0.8)
+            axes.bar(np.arange(len(values)) + 1, values, color=BLUE)
+            axes.axhline(0, color="black", lw=0.8)
             axes.set(xlabel=name, ylim=(min(0.0, float(values.min())), 1))
             axes.locator_params(axis="x", integer=True)
     return figure
@@ -149,14 +140,9 @@ def correlations(d: Diagnosis) -> Figure:
 def _panels(number: int, draw: Any) -> Figure:
     """A small panel for each code."""
     with rc_context(STYLE):
-        shown = min(number, PANELS)
-        columns = min(5, shown)
-        rows = -(-shown // columns)
-        figure = Figure(figsize=(1.9 * columns, 1.7 * rows), layout="constrained")
-        grid = figure.subplots(rows, columns, squeeze=False)
-        for k, axes in enumerate(grid.flat):
-            axes.set_visible(k < shown)
-            if k < shown:
-                axes.set(yticks=[], title=f"code {k + 1}")
-                draw(axes, k)
+        figure, grid = figures.panels(min(number, PANELS))
+        for k, axes in enumerate(grid):
+            axes.set(title=f"code {k + 1}")
+            draw(axes, k)
+            few_ticks(axes)
     return figure

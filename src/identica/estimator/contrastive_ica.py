@@ -19,6 +19,7 @@ from identica.errors import InputError
 from identica.estimator import fit as fitting
 from identica.estimator import inputs, trust
 from identica.estimator import saved as _saved
+from identica.estimator.card import Card
 from identica.estimator.networks import Network
 from identica.estimator.pairs import ArrayPairs, PairSampler
 from identica.estimator.prepare import View, choose_view, shortest
@@ -38,7 +39,7 @@ MOST = 1000  # codes, unless there are more columns
 MARGINALS = ("any", "uniform")
 
 
-class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class ContrastiveICA(Card, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Recover hidden factors from pairs of observations, by contrastive learning.
 
     An encoder h is trained with InfoNCE to tell the positive x̃ of each observation x from others:
@@ -171,7 +172,7 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         seed = inputs.seed_of(self.random_state)
         as_generator(seed, self.device)  # which must be there
         one_of("marginal", self.marginal, MARGINALS)
-        for name in ("selection_", "precision_"):
+        for name in ("selection_", "precision_", "_verdict"):
             self.__dict__.pop(name, None)  # of an earlier fit
         sample, self.lag_ = inputs.pairs_of(self, X, X_pos, lag, groups, labels, reset=True)
         sample, view, self.choices_ = choose_view(
@@ -297,20 +298,17 @@ class ContrastiveICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         check_is_fitted(self, "model_")
         sample, _ = inputs.pairs_of(self, X, X_pos, lag, groups, labels, reset=False)
         sample = View(self.lag_, self.window_, self.counts_).of(sample)
-        labelled = None
+        known = None
         if Z is not None:
             if not isinstance(sample, ArrayPairs):
                 raise InputError("Z must not be given where X draws pairs by itself")
-            labelled = trust.some_labelled(sample, Z)
-        seed = self.random_state if isinstance(self.random_state, (int, np.integer)) else 0
-        return fitting.diagnose(
-            self._fit,
-            sample,
-            self._restart,
-            restarts=restarts,
-            labelled=labelled,
-            random_state=int(seed),
+            known = trust.some_labelled(sample, Z)
+        seed = int(self.random_state) if isinstance(self.random_state, (int, np.integer)) else 0
+        found = fitting.diagnose(
+            self._fit, sample, self._restart, restarts=restarts, labelled=known, random_state=seed
         )
+        self._verdict = found.verdict
+        return found
 
     def _restart(self, sample: PairSampler, seed: int) -> fitting.Fit:
         """Fit the same model again, from other random weights."""

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from identica import _html
 from identica._random import as_generator
 from identica._validate import one_of
 from identica.errors import InputError
@@ -101,6 +102,16 @@ class Selection:
                 f"unevenness {record['unevenness']:.2f}"
             )
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        head = ["space", "conditional", "held-out bits", "behind the best", "unevenness"]
+        rows = [
+            (r["space"], r["conditional"], f"{r['bits']:.3f}", behind, f"{r['unevenness']:.2f}")
+            for r in self.table
+            for behind in [f"{r['behind']:.3f} ± {r['error']:.3f}"]
+        ]
+        title = f"Chosen: {self.conditional} on {self.space}"
+        return _html.card(title, _html.table(head, rows))
 
 
 def select(

@@ -17,7 +17,7 @@ from identica._io import write_json
 from identica._validate import seed as check_seed
 from identica.encoders import ContrastiveModel
 from identica.families import Uniform, VonMisesFisher
-from identica.metrics import correlation_matrix, linear_r2, mcc, procrustes
+from identica.metrics import linear_r2, mcc, procrustes
 from identica.mixing import InvertibleMLP
 from identica.process import GenerativeProcess, Pairs
 from identica.recipes.studies import DEMO, DEMO_SUPERVISED
@@ -145,14 +145,11 @@ def _write_report(
             plots.training_curve(
                 {name: history.records for name, history in histories.items()},
                 "r2",
-                name="R²",
                 goal=PUBLISHED["contrastive"].mean,
             )
         ),
-        scatter=plots.inline(plots.true_against_recovered(z[few], turned[few], "recovered")),
-        raw_correlation=plots.inline(plots.matrix(correlation_matrix(z, codes), "code", "factor")),
-        correlation=plots.inline(
-            plots.matrix(correlation_matrix(z, turned), "code after rotation", "factor")
-        ),
+        scatter=plots.inline(plots.true_against_recovered(z[few], turned[few])),
+        raw_correlation=plots.inline(plots.correlations(z, codes)),
+        correlation=plots.inline(plots.correlations(z, turned, "code after rotation")),
         config=json.dumps(config, indent=2),
     )

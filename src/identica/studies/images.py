@@ -15,11 +15,11 @@ from identica.datasets.pictures import tile
 from identica.encoders import ContrastiveModel
 from identica.losses import AlignUniform
 from identica.metrics import match
+from identica.plots.points import rescaled
 from identica.process import Pairs
 from identica.recipes import Recipe
 from identica.studies.published import L1, N1, KittiRow, SpriteRow
 from identica.studies.study import Picture
-from identica.studies.synthetic import rescaled
 from identica.training import Contrastive, Sampler
 from identica.training.devices import device_of
 
@@ -99,7 +99,7 @@ def meaning(
 
     columns = match(z, codes, "spearman").columns
     aligned = rescaled(z, codes[:, columns])
-    figure = plots.true_against_recovered(z, aligned, "recovered", names=names)
+    figure = plots.true_against_recovered(z, aligned, names=names)
     scatter = Picture(f"True factors against their codes, {which}", plots.inline(figure, dpi=80))
     if vae is None:
         chosen, labels = walks(codes, columns), list(names)

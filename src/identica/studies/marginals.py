@@ -207,7 +207,7 @@ class Marginals(SyntheticTable):
             objective, _ = experiment.trained(found[0].folder)
             estimate, truth = experiment.densities(objective.model)
             figure = plots.true_against_recovered(
-                truth[:, None], estimate[:, None], "by the potential", names=["log-density"]
+                truth[:, None], estimate[:, None], names=["log-density"], label="by the potential"
             )
             caption = f"Log-density of the positives, seed {found[0].seed}"
             pictures.append(Picture(caption, plots.inline(figure, dpi=90)))

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from identica.metrics import match
+from identica.plots.points import aligned
 from identica.report import plots
 from identica.runs.folder import WEIGHTS
 from identica.studies import decoding, peers
 from identica.studies.decoding import Labelled, train_rows
 from identica.studies.study import Finished, Picture, read_metrics
-from identica.studies.synthetic import rescaled
 
 if TYPE_CHECKING:
     from identica.studies.recordings import RecordingRun
@@ -83,11 +82,8 @@ def _codes(what: str, codes: Mapping[str, NDArray[np.float64]], test: Labelled) 
     """The picture of some codes of the test, as the address of an <img>."""
     some = slice(None, None, -(-len(test.label) // POINTS))
     if what == "factors":
-        columns = match(test.label, test.codes).columns
-        aligned = rescaled(test.label, test.codes[:, columns])
-        return plots.inline(
-            plots.true_against_recovered(test.label[some], aligned[some], "recovered"), dpi=90
-        )
+        found = aligned(test.label, test.codes, "permutation")
+        return plots.inline(plots.true_against_recovered(test.label[some], found[some]), dpi=90)
     figure = plots.coloured_codes(
         {name: each[some] for name, each in codes.items()},
         _shown(what, test.label[some]),

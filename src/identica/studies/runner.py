@@ -39,6 +39,9 @@ class Outcome:
     failures: dict[str, str] = field(default_factory=dict)
     kept: str = ""
 
+    def _repr_html_(self) -> str:
+        return table.html(self.table, list(self.failures.items()))
+
 
 class Planned(NamedTuple):
     """A planned run, all its uses (row, kind, seed), and its state."""

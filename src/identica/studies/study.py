@@ -13,24 +13,13 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 from identica._validate import members
 from identica._validate import seed as check_seed
 from identica.errors import InputError
+from identica.plots.curves import SCORES as SCORES
 from identica.runs import Job
 from identica.runs.folder import METRICS, plain
 
 if TYPE_CHECKING:  # workers that only wait for something to do need not load torch
     from identica.recipes import Preset
     from identica.studies.published import Published
-
-
-SCORES = {  # as tables print them
-    "r2": "R²",
-    "mcc": "MCC",
-    "beta_vae": "BetaVAE",
-    "factor_vae": "FactorVAE",
-    "mig": "MIG",
-    "dci": "DCI",
-    "modularity": "Modularity",
-    "sap": "SAP",
-}
 
 
 class Record(Protocol):
@@ -227,9 +216,10 @@ def curves(runs: Sequence[Finished], score: str, *, goal: float | None, on: str)
     histories = {f"seed {run.seed}": read_metrics(run.folder, "step", score) for run in runs}
     if not any(histories.values()):
         return []
-    name = SCORES.get(score, score)
-    figure = plots.training_curve(histories, score, name=name, goal=goal, on=on)
-    return [Picture(f"{name} in training, by seed", plots.inline(figure, dpi=90))]
+    figure = plots.training_curve(histories, score, goal=goal, on=on)
+    return [
+        Picture(f"{SCORES.get(score, score)} in training, by seed", plots.inline(figure, dpi=90))
+    ]
 
 
 def numbers(name: str, text: str) -> list[int]:

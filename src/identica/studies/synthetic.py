@@ -15,8 +15,9 @@ from identica import theory
 from identica.encoders import ContrastiveModel
 from identica.families import Family, GeneralizedNormal, Uniform, VonMisesFisher
 from identica.heads import make_head
-from identica.metrics import linear_r2, match, mcc
+from identica.metrics import linear_r2, mcc
 from identica.mixing import InvertibleMLP
+from identica.plots.points import aligned
 from identica.potential import Potential
 from identica.process import GenerativeProcess
 from identica.recipes import Preset, Recipe, pick
@@ -184,8 +185,8 @@ class SyntheticTable(Study[Row]):
         from identica.report import plots
 
         z, codes = experiment.recovered(run)
-        aligned, how = align(z, codes, experiment.row.score)
-        figure = plots.true_against_recovered(z[:SHOWN], aligned[:SHOWN], "recovered")
+        found, how = align(z, codes, experiment.row.score)
+        figure = plots.true_against_recovered(z[:SHOWN], found[:SHOWN])
         caption = f"True against recovered factors, seed {run.seed}, {how}"
         return [Picture(caption, plots.inline(figure, dpi=80))]
 
@@ -222,14 +223,5 @@ def align(
 ) -> tuple[NDArray[np.float64], str]:
     """The codes after the best map of the kind that the score forgives, and that map in words."""
     if score == "mcc":
-        columns = match(z, codes).columns
-        return rescaled(z, codes[:, columns]), "after the best order, sign and scale"
-    design = np.c_[codes, np.ones(len(codes))]
-    return design @ np.linalg.lstsq(design, z)[0], "after the best linear map"
-
-
-def rescaled(z: NDArray[np.float64], codes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Each code after the shift, sign and scale that bring it nearest to its factor, N×n."""
-    away = codes - codes.mean(0)
-    slope = ((z - z.mean(0)) * away).mean(0) / np.maximum(codes.var(0), 1e-12)
-    return away * slope + z.mean(0)
+        return aligned(z, codes, "permutation"), "after the best order, sign and scale"
+    return aligned(z, codes, "linear"), "after the best linear map"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from identica import _html
 from identica._io import make_folder, read_json, write_json
 from identica.errors import InputError
 from identica.runs.folder import CONFIG, claim, read_result, run_name
@@ -220,6 +222,21 @@ def markdown(study: Study[Any], entries: Sequence[Entry]) -> str:
     text = "\n".join([head, f"|{' --- |' * len(lines[0])}", *body])
     seconds = "Seconds: one seed." if study.by_kind else "Seconds: one seed of all kinds."
     return f"# {study.title}\n\n{text}\n\n{study.legend} {seconds}\n"
+
+
+def html(text: str, failures: Sequence[tuple[str, str]] = ()) -> str:
+    """The table of `markdown` for a notebook, and which runs failed."""
+    title, *lines = text.splitlines() or [""]
+    cut = [re.split(r"(?<!\\)\|", line)[1:-1] for line in lines if line.startswith("|")]
+    cells = [[cell.strip().replace(r"\|", "|") for cell in line] for line in cut]
+    said = [line for line in lines if line and not line.startswith("|")]
+    return _html.card(
+        title.removeprefix("# "),
+        _html.table(cells[0], cells[2:]) if cells else "",
+        *(_html.tag("div", line, style="opacity:.75;font-size:.9em") for line in said),
+        _html.items(f"failed: {name}: {why}" for name, why in failures),
+        colour=_html.BAD if failures else _html.PLAIN,
+    )
 
 
 def _by_row(study: Study[Any], entries: Sequence[Entry]) -> list[list[str]]:

@@ -112,9 +112,7 @@ class ThreeDIdentTable(Study[ImageRow]):
         figure = plots.bars(dict(zip(FACTORS, r2.tolist(), strict=True)), "R²")
         pictures.append(Picture(f"R² of each factor, {seed}", plots.inline(figure, dpi=90)))
         aligned, how = align(z, codes, "mcc" if "mcc" not in row.forbidden else "r2")
-        figure = plots.true_against_recovered(
-            z[:SHOWN], aligned[:SHOWN], "recovered", names=FACTORS
-        )
+        figure = plots.true_against_recovered(z[:SHOWN], aligned[:SHOWN], names=FACTORS)
         caption = f"True against recovered factors, {seed}, {how}"
         pictures.append(Picture(caption, plots.inline(figure, dpi=80)))
         figure = plots.sheet(tile(traversals(data, codes)), FACTORS)

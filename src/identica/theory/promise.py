@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import html
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
+from identica import _html
 from identica._validate import flag, instance, members, positive
 from identica.encoders import ContrastiveModel
 from identica.errors import InputError
@@ -82,23 +82,17 @@ class Guarantee:
         return text + (f"\nWhat would earn more:{earn}" if earn else "")
 
     def _repr_html_(self) -> str:
-        colour = "#15803d" if self else "#b45309"
         title = "Not guaranteed" if self.up_to is None else f"Guaranteed: {self.up_to}"
         said = self.violations if self.up_to is None else (f"{MEANING[self.up_to]}.",)
-        parts = [
-            f"<strong style='color:{colour}'>{html.escape(title)}</strong>",
-            "" if self.theorem is None else f"<div>{html.escape(self.theorem)}</div>",
-            _list(said),
-            f"<div><em>{html.escape(self.expect)}</em></div>" if self.expect else "",
-            f"<div>What would earn more:{_list(map(str, self.changes))}</div>" * bool(self.changes),
-        ]
-        style = f"border-left:4px solid {colour};padding:.4em .8em;max-width:46em"
-        return f"<div style='{style}'>{''.join(parts)}</div>"
-
-
-def _list(lines: Iterable[str]) -> str:
-    items = "".join(f"<li>{html.escape(line)}</li>" for line in lines)
-    return f"<ul style='margin:.2em 0'>{items}</ul>"
+        more = "What would earn more:", _html.items(self.changes)
+        return _html.card(
+            title,
+            _html.tag("div", self.theorem or ""),
+            _html.items(said),
+            _html.tag("div", _html.tag("em", self.expect)),
+            _html.tag("div", *more) if self.changes else _html.Markup(),
+            colour=_html.GOOD if self else _html.WARN,
+        )
 
 
 def guarantee(
