@@ -335,7 +335,7 @@ def test_trials_of_an_array_have_a_table_with_their_numbers(tmp_path):
     codes = np.load(out / "codes.npy")
     assert codes.shape == (5, 12, 2)
     table = pd.read_csv(out / "codes.csv")
-    assert list(table) == ["trial", "time", "code0", "code1"]
+    assert list(table) == ["trial", "time", "code1", "code2"]
     assert np.allclose(table.set_index(["trial", "time"]).loc[(3, 7)], codes[3, 7], atol=1e-6)
     (out / "codes.csv").unlink()
     assert main(["fit", str(tmp_path / "x.npy"), "--out", str(out), *QUICK]) == 0

@@ -20,7 +20,7 @@ def write_codes(folder: Path, codes: Any) -> None:
 
     with replacing(folder / CODES) as temporary, temporary.open("wb") as file:
         np.save(file, codes)
-    names = [f"code{k}" for k in range(codes.shape[-1])]
+    names = [f"code{k}" for k in range(1, codes.shape[-1] + 1)]
     rows, formats = codes.reshape(-1, codes.shape[-1]), ["%.7g"] * codes.shape[-1]
     if codes.ndim == 3:
         trial, time = np.indices(codes.shape[:2]).reshape(2, -1)
@@ -53,6 +53,8 @@ def _figure(rows: Any, lines: Any) -> Figure:
     import numpy as np
     from matplotlib.figure import Figure
 
+    from identica import plots
+
     shown = min(rows.shape[1], MOST)
     figure = Figure((11, max(4.0, 0.9 * shown + 1)), layout="constrained")
     parts: Any = figure.subfigures(1, 2, width_ratios=(2, 1))
@@ -60,14 +62,11 @@ def _figure(rows: Any, lines: Any) -> Figure:
     panels = left.subplots(shown, 1, sharex=True, squeeze=False)[:, 0]
     for k, ax in enumerate(panels):
         ax.plot(lines[:, k], linewidth=0.6)
-        ax.set_ylabel(f"code {k}")
+        ax.set_ylabel(f"code {k + 1}")
     panels[-1].set_xlabel("row" if np.isnan(lines[:-1]).sum() == 0 else "row, by sequence and time")
-    ax = right.subplots()
+    ax, known = right.subplots(), rows[np.isfinite(rows).all(axis=1)]
     if rows.shape[1] == 1:
-        ax.hist(rows[np.isfinite(rows)], bins=40)
-        ax.set(xlabel="code 0", ylabel="rows")
-        return figure
-    points = ax.scatter(*rows[:, :2].T, c=np.arange(len(rows)), s=4, rasterized=True)
-    ax.set(xlabel="code 0", ylabel="code 1", aspect="equal", adjustable="datalim")
-    right.colorbar(points, ax=ax, label="row", shrink=0.8)
+        plots.density(known, ax=ax)
+    else:
+        plots.codes(known, "time", ax=ax)
     return figure
