@@ -78,7 +78,7 @@ def test_every_mutant_is_a_program_of_its_own():
         ("spaces.py", ["test_spaces.py"]),
         ("_samplers.py", ["test_samplers.py"]),
         ("metrics/dci.py", ["metrics/test_dci.py"]),
-        ("heads.py", ["test_encoders.py"]),  # nothing mirrors it, but this imports it
+        ("heads.py", ["test_potential.py"]),  # nothing mirrors it, but this imports it
         ("losses/_kernels.py", ["losses/test_fused.py"]),  # by way of _fused
         ("_io.py", ["test_files.py"]),
     ],

@@ -11,8 +11,9 @@ import json
 import shutil
 import sys
 import time
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -91,31 +92,51 @@ def execute(
     that the work resumed from, and the work begins again. All other errors are passed on and leave the
     checkpoint where it is.
     """
-    with claim(folder):
-        while (result := _result_or_room(folder, config)) is None:
-            resumes = begun(folder)
-            try:
-                _finish(folder, config, work(folder))
-            except DamagedError as error:
-                if not resumes:
-                    raise
-                _start_over(folder, config, error)
-        tidy(folder)
+    for attempt in attempts(folder, config):
+        with attempt as finish:
+            finish(work(folder))
+    result = read_result(folder, config)
+    assert result is not None
     return result
 
 
-def _result_or_room(folder: Path, config: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The result of a run; None if it is still to be done, and its folder is then ready for it."""
+Finish = Callable[[Mapping[str, Any]], None]
+
+
+def attempts(folder: Path, config: Mapping[str, Any]) -> Iterator[AbstractContextManager[Finish]]:
+    """Attempts at a run until it is done: none if it is, and further ones where one was damaged.
+
+    The work is the body of a `with`, not a callback, so that few calls lead to it; see `execute`.
+    """
+    with claim(folder):
+        while not _is_done(folder, config):
+            yield _attempt(folder, config)
+        tidy(folder)
+
+
+@contextmanager
+def _attempt(folder: Path, config: Mapping[str, Any]) -> Iterator[Finish]:
+    resumes = begun(folder)
     try:
-        result = read_result(folder, config)
+        yield partial(_finish, folder, config)
+    except DamagedError as error:
+        if not resumes:
+            raise
+        _start_over(folder, config, error)
+
+
+def _is_done(folder: Path, config: Mapping[str, Any]) -> bool:
+    """Whether a run has its result; if not, its folder is now ready for it."""
+    try:
+        done = read_result(folder, config) is not None
         open_run(folder, config)
     except InputError as error:
-        result = None
+        done = False
         _start_over(folder, config, error)
-    if result is None:
+    if not done:
         for left in folder.glob(".*.tmp"):  # of a writer that was killed
             left.unlink(missing_ok=True)
-    return result
+    return done
 
 
 def _finish(folder: Path, config: Mapping[str, Any], result: Mapping[str, Any]) -> None:

@@ -11,7 +11,7 @@ import socket
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -116,26 +116,16 @@ def do(job: Job, folder: Path, session: Path, threads: int) -> tuple[str, str | 
     if torch := sys.modules.get("torch"):  # it is there if the job needs it
         torch.set_num_threads(threads)
     keep_freed_memory()
+    tick = _reporter(folder, session)
     try:
-        _execute(job, folder, session)
+        for attempt in runs.attempts(folder, job.config):
+            with attempt as finish:
+                tick(0, 0)
+                finish(job.run(folder, tick))
     except Exception as error:
         (folder / runs.PROGRESS).unlink(missing_ok=True)
         return job.name, f"{type(error).__name__}: {one_line(error)}"
     return job.name, None
-
-
-def _execute(
-    job: Job, folder: Path, session: Path, begins: Callable[[], object] = lambda: None
-) -> None:
-    """Do one job, unless it is done; `begins` is called whenever it begins, or begins again."""
-    tick = _reporter(folder, session)
-
-    def work(folder: Path) -> Mapping[str, Any]:
-        begins()
-        tick(0, 0)
-        return job.run(folder, tick)
-
-    runs.execute(folder, job.config, work)
 
 
 def _reporter(folder: Path, session: Path) -> Tick:
@@ -167,7 +157,11 @@ def lead(jobs: Sequence[Job], folder: Path) -> None:
     keep_freed_memory()
     with _session(folder) as session:
         for job in jobs:
-            _execute(job, folder / job.name, session, lambda: _begins(True))
+            own = folder / job.name
+            for attempt in runs.attempts(own, job.config):
+                with attempt as finish:
+                    _begins(True)
+                    finish(job.run(own, _reporter(own, session)))
             _begins(False)
 
 
