@@ -223,3 +223,24 @@ def test_the_description_of_a_network_that_is_given():
     other = blank_encoder(describe(encoder), (6,), 3, MLP(6, 3, hidden=(4,), seed=9))
     other.load_state_dict(encoder.state_dict())
     assert torch.equal(other(torch.ones(2, 6)), encoder(torch.ones(2, 6)))
+
+
+# --- devices without double precision ---------------------------------------------------------------
+
+
+def without_doubles(tensor):
+    """What moving a tensor to an Apple GPU does, on the CPU."""
+    if tensor.dtype == torch.float64:
+        raise TypeError("Cannot convert a MPS Tensor to float64 dtype")
+    return tensor.clone()
+
+
+def test_scales_stay_in_double_precision_on_a_device_without_it():
+    x = torch.randn(200, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0)) + 1e9
+    encoder = Encoder(Whiten(3), MLP(3, 2))
+    encoder.enter.measure(x)
+    before, weight = encoder(x), encoder.network.layers[0].weight.data_ptr()
+    encoder._apply(without_doubles)
+    assert encoder.network.layers[0].weight.data_ptr() != weight  # the network has moved
+    assert encoder.enter.mean.dtype == torch.float64
+    assert torch.equal(encoder(x), before)

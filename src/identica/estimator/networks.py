@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from identica._random import as_generator
+from identica._tensors import Convert, takes_doubles
 from identica._validate import count, function
 from identica.encoders import MLP, ConvEncoder, blank
 from identica.errors import InputError
@@ -28,7 +29,7 @@ class Columns(nn.Module):
     """(x − mean)/scale·directions: rows whose columns are alike in size, as measured on a sample.
 
     Constant columns become 0. Mean and scale are in double precision: the digits that vary may be the
-    last ones, and units may be any.
+    last ones, and units may be any. On a device without it, such as Apple's GPUs, they stay on the CPU.
 
     Args:
         columns: number of columns d.
@@ -46,7 +47,11 @@ class Columns(nn.Module):
         shape = (columns, directions) if directions else (0,)
         self.register_buffer("directions", torch.zeros(shape))
 
+    def _apply(self, fn: Convert, recurse: bool = True) -> Self:
+        return super()._apply(fn, recurse) if takes_doubles(fn) else self
+
     def forward(self, x: Tensor) -> Tensor:
+        x = x.to(self.mean.device)
         normal = ((x.flatten(1) - self.mean) / self.scale).to(self.directions.dtype)
         return normal @ self.directions if self.directions.numel() else normal
 
@@ -197,7 +202,9 @@ class Encoder(nn.Module):
         self.enter, self.network = enter, network
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.network(self.enter(x))
+        """Codes N×n of observations, which may be on another device than the network."""
+        at = next(self.network.parameters(), x)
+        return self.network(self.enter(x).to(at.device))
 
 
 def given_network(network: Network, shape: Shape, n: int, *, seed: int) -> nn.Module:

@@ -119,8 +119,8 @@ class ArrayPairs:
             steps = torch.randint(low, high, first.shape, generator=generator, device=device)
             first, second = self.within.at(first, steps.cpu().numpy())
         if self.labels is not None:
-            chance = torch.rand(2, len(first), generator=generator, device=device).double()
-            by_label, which = chance.cpu().numpy()
+            chance = torch.rand(2, len(first), generator=generator, device=device)
+            by_label, which = chance.cpu().double().numpy()
             partners = self._partners(first, by_label)
             by_time = (which < 0.5) | (partners == first)  # a class of one has no partner
             second = np.where(by_time, second, partners) if self.both else partners

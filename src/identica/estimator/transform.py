@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from identica._tensors import takes_doubles
 from identica.estimator import fit as fitting
 from identica.estimator import inputs
 from identica.estimator.pairs import ArrayPairs
 from identica.estimator.sequences import sequences
+from identica.training.devices import device_of
 
 if TYPE_CHECKING:
     from identica.estimator import ContrastiveICA
@@ -24,7 +26,8 @@ def transform(ica: ContrastiveICA, X: Any, groups: Any = None) -> Any:
     model = ica.model_
     double = data.dtype != np.float32 and data.ndim == 2
     if double:
-        model = copy.deepcopy(model).double()
+        model = copy.deepcopy(model)
+        model = (model if takes_doubles(lambda t: t.to(device_of(model))) else model.cpu()).double()
     within = inputs.complete(ica, data, sequences(len(data), 1, groups))
     seen = ArrayPairs(data, within=within, window=ica.window_, counts=ica.counts_)
     codes = np.full((len(data), model.space.dim), np.nan, np.float64 if double else np.float32)
