@@ -48,7 +48,9 @@ class Columns(nn.Module):
         self.register_buffer("directions", torch.zeros(shape))
 
     def _apply(self, fn: Convert, recurse: bool = True) -> Self:
-        return super()._apply(fn, recurse) if takes_doubles(fn) else self
+        if not takes_doubles(fn):
+            return self
+        return super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
 
     def forward(self, x: Tensor) -> Tensor:
         x = x.to(self.mean.device)

@@ -154,7 +154,7 @@ class InfoNCE(nn.Module):
     def _apply(self, fn: Convert, recurse: bool = True) -> Self:
         if not takes_doubles(fn):
             self.log_tau.data = self.log_tau.data.float()
-        return super()._apply(fn, recurse)
+        return super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
 
     def extra_repr(self) -> str:
         return f"{self.conditional}, tau={self.tau:g}, self_negative={self.self_negative}"
