@@ -58,8 +58,8 @@ class ContrastiveICA(Card, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
             `Family`, whose scale is learnt in any case; "auto" chooses. By default "vmf" on a
             sphere and "normal" elsewhere.
         network: a module from observations to N×n codes, or a function of (shape of an observation,
-            n) that makes one; by default an `MLP` for rows and a `ConvEncoder` for images of
-            64×64. Rows are whitened before a network that is given.
+            n) that makes one; by default an `MLP` for rows and a `ConvEncoder` for images, which
+            are brought to 64×64. Rows are whitened before a network that is given.
         window: an observation is seen as the mean of so many rows around it in time, within its
             sequence, which leaves less noise. The windows of a pair never overlap. "auto" chooses; it
             takes 1 for pairs that are given and for fewer than 2,000 rows.
