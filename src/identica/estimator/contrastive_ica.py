@@ -27,7 +27,9 @@ from identica.estimator.selection import candidates, count_components, select
 from identica.estimator.starts import Starts
 from identica.estimator.transform import transform
 from identica.families import Family
+from identica.process import GenerativeProcess
 from identica.spaces import Space
+from identica.theory import Guarantee, guarantee
 
 if TYPE_CHECKING:
     from identica.diagnosis import Diagnosis
@@ -156,9 +158,10 @@ class ContrastiveICA(Card, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
             X: observations, N×d or images, as an array (memory-mapped ones are read batch by
                 batch), tensor or data frame; a list of such arrays, each of them a sequence (with
                 columns of its own, if there are labels for all of them), or an array of trials ×
-                time × channels (of bytes or booleans: images N×H×W); or a function
-                `(size, generator=…)` that draws pairs (x, x_pos). Gaps in an index of dates end a
-                sequence.
+                time × channels (of bytes or booleans: images N×H×W); a folder of images; or a function
+                `(size, generator=…)` that draws pairs (x, x_pos), a torch `Dataset` or `DataLoader` of
+                pairs, or an iterable of batches of them, which is kept in memory. Gaps in an index of
+                dates end a sequence.
             X_pos: the positive of each observation. Without it, X is taken to be a sequence. (A
                 vector in its place is scikit-learn's y and is ignored, with a warning.)
             lag: steps between the members of a pair in a sequence: a number (1 by default), or
@@ -309,6 +312,15 @@ class ContrastiveICA(Card, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         )
         self._verdict = found.verdict
         return found
+
+    def guarantee(self, process: GenerativeProcess) -> Guarantee:
+        """What the theory promises for this model, as it was fitted, if `process` made the data.
+
+        See `identica.guarantee`. The scale of the conditional is learnt in `fit`, whatever it was
+        given as.
+        """
+        check_is_fitted(self, "model_")
+        return guarantee(process, self.model_, tau=None, learn_precision=bool(self.learn_precision))
 
     def _restart(self, sample: PairSampler, seed: int) -> fitting.Fit:
         """Fit the same model again, from other random weights."""

@@ -84,6 +84,11 @@ class ArrayPairs:
     numbers: Ranges | None = None
 
     @property
+    def lazy(self) -> bool:
+        """Whether observations are read when they are drawn, as they may not fit into memory."""
+        return isinstance(self.x, np.memmap) or isinstance(self.x_pos, np.memmap)
+
+    @property
     def total(self) -> int:
         """Number of pairs, of every part."""
         if self.within is None:

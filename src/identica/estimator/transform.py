@@ -10,6 +10,7 @@ import numpy as np
 from identica._tensors import takes_doubles
 from identica.estimator import fit as fitting
 from identica.estimator import inputs
+from identica.estimator.loaders import DatasetPairs, opened
 from identica.estimator.pairs import ArrayPairs
 from identica.estimator.sequences import sequences
 from identica.training.devices import device_of
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 def transform(ica: ContrastiveICA, X: Any, groups: Any = None) -> Any:
     """Codes in the shape of X: N×n, trials × time × n or a list; NaN for rows that are left out."""
+    X = opened(X)
+    if isinstance(X, DatasetPairs):
+        return np.concatenate([transform(ica, x) for x in X.anchors()])
     timed = ica.window_ > 1
     whole, groups, lengths = inputs.joined(ica, X, groups, reset=False, timed=timed)
     data = inputs.observations(ica, "X", whole, reset=False)
