@@ -86,7 +86,7 @@ def test_no_images(tmp_path):
         images.load(tmp_path / "file")
     with pytest.raises(InputError, match="must be a folder of images: No such file"):
         images.load(tmp_path / "nowhere")
-    with pytest.raises(InputError, match="must be a folder of images: embedded null"):
+    with pytest.raises(InputError, match=r"must be a folder of images: .*null"):
         images.load("a\0b")
 
 
