@@ -61,6 +61,14 @@ def test_a_model_that_does_not(process, options, violation):
     assert violation in found.violations[0]
 
 
+def test_a_potential_answers_for_any_marginal():
+    skewed = GenerativeProcess(Box(3), Normal(0.2), Laplace(0.05), MIXING)
+    options = {"space": "unbounded", "conditional": "laplace"}
+    found = fitted(skewed, marginal="any", **options).guarantee(skewed)
+    assert (found.up_to, found.theorem[:13]) == ("permutation", "Proposition B")
+    assert not fitted(skewed, **options).guarantee(skewed)
+
+
 def test_another_process_than_the_one_fitted():
     ica = fitted(BOX, conditional="laplace")
     skewed = GenerativeProcess(Box(3), Normal(0.2), Laplace(0.05), MIXING)

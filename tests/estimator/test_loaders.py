@@ -100,6 +100,12 @@ def test_fits_to_a_source_are_the_same(name):
     assert ica.n_features_in_ == 3
 
 
+def test_a_generator_is_fitted_and_transformed():
+    codes = ContrastiveICA(2, **TINY).fit_transform(batches())
+    same = ContrastiveICA(2, **TINY).fit(TensorDataset(*rows())).transform(rows()[0])
+    assert np.allclose(codes, same, atol=1e-6)
+
+
 def test_pairs_are_held_out_and_judged():
     pairs = opened(TensorDataset(*rows(1000)))
     kept, held = pairs.split()

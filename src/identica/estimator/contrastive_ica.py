@@ -20,6 +20,7 @@ from identica.estimator import fit as fitting
 from identica.estimator import inputs, trust
 from identica.estimator import saved as _saved
 from identica.estimator.card import Card
+from identica.estimator.loaders import opened
 from identica.estimator.networks import Network
 from identica.estimator.pairs import ArrayPairs, PairSampler
 from identica.estimator.prepare import View, choose_view, shortest
@@ -246,6 +247,7 @@ class ContrastiveICA(Card, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         labels: Any = None,
     ) -> Array:
         """Fit, and return the codes of X; y is ignored."""
+        X = opened(X)  # an iterable may be read only once
         codes: Array = self.fit(X, X_pos, lag=lag, groups=groups, labels=labels).transform(
             X, groups=groups
         )
