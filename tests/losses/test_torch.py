@@ -1,5 +1,7 @@
 """Losses in the hands of torch: compiled, transformed, in half precision, on other devices."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -7,6 +9,7 @@ from torch.func import functional_call, grad, vmap
 
 from helpers.brute_force import FAMILIES, brute_force
 from identica import AlignUniform, InfoNCE, Laplace, Normal, VonMisesFisher
+from identica.losses._fused import mean_log_sum_exp, opaque
 
 HALF = [torch.bfloat16, torch.float16]
 
@@ -96,14 +99,43 @@ def test_the_loss_can_be_compiled_as_a_whole(family):
     """Without a C++ compiler: the graph is what matters here, not the code that is made of it."""
     loss = InfoNCE(family, 0.7)
     compiled = torch.compile(loss, fullgraph=True, backend="aot_eager")
+    for batch in (12, 15, 20):  # sizes are symbols from the second on
+        found = []
+        for function in (compiled, loss):
+            h, h_pos = codes(batch)
+            value = function(h.requires_grad_(), h_pos)
+            value.backward()
+            found.append((value.item(), h.grad))
+        assert found[0][0] == pytest.approx(found[1][0], rel=1e-5)
+        assert np.allclose(found[0][1], found[1][1], atol=1e-6)
+
+
+@pytest.mark.parametrize("p", [None, 1.0, 2.5])
+@pytest.mark.parametrize("beside", [True, False])
+@pytest.mark.filterwarnings("default")
+def test_the_kernel_is_an_operator_as_torch_wants_it(p, beside):
+    """By torch's own checks: schema, shapes and strides without values, gradients."""
+    h, keys = (x.requires_grad_() for x in codes())
+    more = torch.linspace(-1, 1, 12) if beside else None
+    scale = torch.tensor(1.5, dtype=torch.float64, requires_grad=True)
+    torch.library.opcheck(opaque, (h, keys.T.contiguous().T, more, scale, more, p, 1, 7))
+
+
+def test_the_operator_has_the_gradients_of_the_kernel():
     found = []
-    for function in (compiled, loss):
-        h, h_pos = codes()
-        value = function(h.requires_grad_(), h_pos)
-        value.backward()
-        found.append((value.item(), h.grad))
-    assert found[0][0] == pytest.approx(found[1][0], rel=1e-5)
-    assert np.allclose(found[0][1], found[1][1], atol=1e-6)
+    for kernel in (
+        lambda *x: opaque(*x, 1.0, 1, 7)[0],
+        partial(mean_log_sum_exp, p=1.0, first=1, count=7),
+    ):
+        h, keys = codes()
+        more = torch.linspace(-1, 1, 12)
+        tensors = h, keys, more, torch.tensor(1.5), more.clone()
+        for tensor in tensors:
+            tensor.requires_grad_()
+        kernel(*tensors).backward()
+        found.append([tensor.grad for tensor in tensors])
+    for one, other in zip(*found, strict=True):
+        assert torch.equal(one, other)
 
 
 def without_doubles(tensor):

@@ -4,8 +4,8 @@
     W(i) = {i + first + o mod K : 0 ≤ o < count}
 
 in memory linear in the batch: by a fused kernel on the CPU in float32, else block by block in torch,
-recomputing each block in the backward pass. Under `torch.compile` and the transforms of `torch.func` it
-is one block of plain torch, which they can look into, with all similarities in memory.
+recomputing each block in the backward pass. Under the transforms of `torch.func`, and in what
+`torch.compile` makes of the latter, it is one block, with all similarities in memory.
 """
 
 from __future__ import annotations
@@ -29,9 +29,15 @@ def mean_log_sum_exp(conditional: Family, tensors: Tensors, *, first: int, count
     """The mean above over the queries."""
     queries, keys, positives, inverse_tau, biases = tensors
     plain = queries.device.type == "cpu" and queries.dtype == torch.float32
-    if not plain or isinstance(conditional, Joint) or traced():
+    if not plain or isinstance(conditional, Joint) or transformed():
         return by_blocks(conditional, tensors, first=first, count=count)
     from identica.losses import _fused
+
+    if torch.compiler.is_compiling():
+        scale = conditional.precision * inverse_tau
+        return _fused.opaque(queries, keys, positives, scale, biases, conditional.p, first, count)[
+            0
+        ]
 
     def slow(*tensors: Any) -> Tensor:
         queries, keys, positives, scale, biases = tensors
@@ -42,10 +48,14 @@ def mean_log_sum_exp(conditional: Family, tensors: Tensors, *, first: int, count
     return _fused.mean_log_sum_exp(*scaled, p=conditional.p, first=first, count=count, slow=slow)
 
 
+def transformed() -> bool:
+    """Whether a transform of `torch.func` follows the arithmetic, which the kernel does not let it."""
+    return not torch.compiler.is_compiling() and torch._C._are_functorch_transforms_active()
+
+
 def traced() -> bool:
-    """Whether `torch.compile` or a transform of `torch.func` follows the arithmetic: tensors may have no
-    values then."""
-    return torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
+    """Whether tensors may have no values to look at: under `torch.compile` and `torch.func`."""
+    return torch.compiler.is_compiling() or transformed()
 
 
 def full(codes: Tensor) -> Tensor:

@@ -166,8 +166,8 @@ class InfoNCE(nn.Module):
         positive must then stay out of the denominator, and the negatives are anchors.
 
         Codes of half precision are taken in single precision, also under autocast, and so is the loss.
-        `torch.compile` and `torch.func` see plain torch in place of the fused kernel, with all
-        similarities in memory.
+        The transforms of `torch.func` see plain torch in place of the fused kernel, with all similarities
+        in memory.
 
         Args:
             h, h_pos: the codes.
