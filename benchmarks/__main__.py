@@ -11,6 +11,7 @@ import platform
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,10 @@ from benchmarks._measure import matmul_rate
 
 RESULTS = Path(__file__).parent.parent / "results" / "bench.json"
 Record = dict[str, Any]
+
+
+def _milliseconds(name: str, record: dict[str, Any]) -> str:
+    return f"{1e3 * record['seconds'][name]:.2f}"
 
 
 @dataclass(frozen=True)
@@ -97,7 +102,7 @@ PARTS = {
             "row": lambda r: f"{r['study']}, {r['row']}",
             "threads": lambda r: str(r["threads"]),
             **{
-                f"{name}, ms": lambda r, name=name: f"{1e3 * r['seconds'][name]:.2f}"
+                f"{name}, ms": partial(_milliseconds, name)
                 for name in ("step", "encoder", "loss", "sample")
             },
             "matrix product, GFLOP/s": lambda r: f"{r['matmul_gflops']:.0f}",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 
 from benchmarks._measure import seconds
@@ -42,9 +44,8 @@ def measure() -> list[dict[str, object]]:
         else:
             centre = space.sample(SIZE, generator=generator)
         normals = seconds(lambda: torch.randn(SIZE, DIM, generator=generator), repeat=50)
-        draws = seconds(
-            lambda s=space, f=family, c=centre: f._sample(s, c, generator), repeat=50, warm_up=2
-        )
+        draw = partial(family._sample, space, centre, generator)
+        draws = seconds(draw, repeat=50, warm_up=2)
         records.append(
             {"space": str(space), "family": str(family), "times_normals": round(draws / normals, 2)}
         )

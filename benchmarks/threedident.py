@@ -63,7 +63,7 @@ def measure(n: int = 256, repeat: int = 5) -> list[dict[str, Any]]:
         wall = seconds(partial(render, latents, 64, samples), repeat=repeat)
         start = time.process_time()
         render(latents, 64, samples)
-        record = {
+        record: dict[str, Any] = {
             "samples": samples,
             "images per second": f"{n / wall:.0f}",
             "CPU ms per image": f"{1e3 * (time.process_time() - start) / n:.2f}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -11,6 +12,8 @@ from identica._validate import kind_of
 from identica.errors import InputError
 
 Device = torch.device | str
+
+Convert = Callable[[Tensor], Tensor]
 
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
@@ -62,6 +65,24 @@ def alike(name: str, value: Tensor, other_name: str, other: Tensor) -> None:
             f"{name} must have the shape of {other_name}, {tuple(other.shape)}, or broadcast with it; "
             f"got {tuple(value.shape)}"
         ) from None
+
+
+def takes_doubles(convert: Convert) -> bool:
+    """Whether tensors of float64 can be converted so: Apple's GPUs have none.
+
+    >>> takes_doubles(lambda tensor: tensor.to("cpu"))
+    True
+    """
+    try:
+        convert(torch.empty(0, dtype=torch.float64))
+    except TypeError:
+        return False
+    return True
+
+
+def moved(tensor: Tensor, device: torch.device) -> Tensor:
+    """A tensor on a device, or as it is if that takes no doubles."""
+    return tensor.to(device) if takes_doubles(lambda t: t.to(device)) else tensor
 
 
 def same_device(name: str, value: Tensor, other_name: str, other: Tensor) -> None:

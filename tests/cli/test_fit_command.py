@@ -4,6 +4,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from PIL import Image
 
 from helpers.walks import noisy
 from identica import ContrastiveICA
@@ -401,3 +402,22 @@ def test_a_picture_of_one_code_and_of_many(tmp_path):
         codes[3] = np.nan
         draw_codes(tmp_path / f"{n}.png", codes, np.repeat([0, 1, 0], 10))
         assert (tmp_path / f"{n}.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_folder_of_images(tmp_path, capsys):
+    frames = np.random.default_rng(0).integers(0, 256, (30, 16, 20), np.uint8)
+    folder = tmp_path / "frames.v2"
+    folder.mkdir()
+    for number, frame in enumerate(frames):
+        Image.fromarray(frame).save(folder / f"{number}.png")
+    out = tmp_path / "out"
+    command = ["fit", str(folder), "--out", str(out), *OPTIONS]
+    assert main([*command, "--no-diagnosis"]) == 0
+    expected = ContrastiveICA(2, steps=3, random_state=4).fit(frames).transform(frames)
+    assert np.array_equal(np.load(out / "codes.npy"), expected)
+    capsys.readouterr()
+    assert main([*command, "--columns", "a"]) == 2
+    assert "is a folder: leave it out" in capsys.readouterr().err
+    (folder / "notes.txt").write_text("")
+    assert main(command) == 2
+    assert capsys.readouterr().err.count("\n") == 1

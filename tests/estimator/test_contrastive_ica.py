@@ -147,8 +147,10 @@ def test_codes_have_the_precision_of_the_data(fitted, data):
         np.random.default_rng(0).random((20, 64, 64, 3), np.float32),
         torch.rand(20, 3, 64, 64, generator=torch.Generator().manual_seed(0)),
         np.random.default_rng(0).random((20, 64, 64)) > 0.5,
+        np.random.default_rng(0).integers(0, 256, (20, 28, 28), np.uint8),
+        np.random.default_rng(0).random((20, 36, 100, 3), np.float32),
     ],
-    ids=["bytes", "channels last", "channels first", "masks"],
+    ids=["bytes", "channels last", "channels first", "masks", "small", "wide"],
 )
 def test_images(images):
     ica = ContrastiveICA(3, steps=1, batch=8).fit(images, lag=(1, 3), groups=[0] * 10 + [1] * 10)

@@ -159,7 +159,9 @@ def test_no_network_on_meta_takes_memory():
 # --- images and networks that are given -------------------------------------------------------------
 
 
-@pytest.mark.parametrize("shape", [(64, 64), (3, 64, 64), (64, 64, 1)])
+@pytest.mark.parametrize(
+    "shape", [(64, 64), (3, 64, 64), (64, 64, 1), (16, 20), (28, 28, 1), (1, 28, 28), (48, 100, 3)]
+)
 def test_networks_for_images(shape):
     pixels, network = convolutional(shape, 3, seed=0)
     images = torch.rand(4, *shape, generator=torch.Generator().manual_seed(0))
@@ -169,9 +171,36 @@ def test_networks_for_images(shape):
     assert width(encoder, shape) == 3
 
 
-@pytest.mark.parametrize("shape", [(5,), (32, 32), (64, 32), (64, 64, 3, 1)])
+@pytest.mark.parametrize("shape", [(5,), (8, 8), (64, 15), (3, 8, 8), (64, 64, 3, 1)])
 def test_other_shapes_have_no_convolutional_network(shape):
     assert convolutional(shape, 3, seed=0) is None
+
+
+@pytest.mark.parametrize(
+    ("shape", "channels", "last"),
+    [
+        ((64, 64, 64), 64, True),
+        ((3, 48, 100), 3, False),
+        ((48, 100, 3), 3, True),
+        ((40, 40, 128), 128, True),
+        ((128, 40, 40), 128, False),
+    ],
+)
+def test_channels_are_told_from_sides(shape, channels, last):
+    pixels, network = convolutional(shape, 3, seed=0)
+    assert (network.channels, pixels.channels_last) == (channels, last)
+
+
+@pytest.mark.parametrize("times", [2, 3])
+def test_larger_images_are_averaged_and_smaller_ones_repeated(times):
+    small = torch.rand(3, 64, 64, generator=torch.Generator().manual_seed(0))
+    large = small.repeat_interleave(times, 1).repeat_interleave(times, 2)
+    assert torch.allclose(Pixels(pooled=True)(large), small)
+    assert torch.allclose(
+        Pixels(pooled=True)(small[:, :32, :32]),
+        small[:, :32, :32].repeat_interleave(2, 1).repeat_interleave(2, 2),
+    )
+    assert torch.equal(Pixels(pooled=True)(small), small)
 
 
 def test_bytes_are_told_from_masks():
@@ -207,6 +236,7 @@ def test_networks_that_are_given():
         ((500,), Encoder(Principal(500, 6), row_network(3)[1])),
         ((5, 100), Encoder(Principal(500, 6), row_network(3)[1])),
         ((64, 64, 2), Encoder(*convolutional((64, 64, 2), 3, seed=0))),
+        ((20, 30), Encoder(*convolutional((20, 30), 3, seed=0))),
     ],
 )
 def test_an_encoder_is_made_again_from_its_description(shape, encoder):
@@ -223,3 +253,24 @@ def test_the_description_of_a_network_that_is_given():
     other = blank_encoder(describe(encoder), (6,), 3, MLP(6, 3, hidden=(4,), seed=9))
     other.load_state_dict(encoder.state_dict())
     assert torch.equal(other(torch.ones(2, 6)), encoder(torch.ones(2, 6)))
+
+
+# --- devices without double precision ---------------------------------------------------------------
+
+
+def without_doubles(tensor):
+    """What moving a tensor to an Apple GPU does, on the CPU."""
+    if tensor.dtype == torch.float64:
+        raise TypeError("Cannot convert a MPS Tensor to float64 dtype")
+    return tensor.clone()
+
+
+def test_scales_stay_in_double_precision_on_a_device_without_it():
+    x = torch.randn(200, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0)) + 1e9
+    encoder = Encoder(Whiten(3), MLP(3, 2))
+    encoder.enter.measure(x)
+    before, weight = encoder(x), encoder.network.layers[0].weight.data_ptr()
+    encoder._apply(without_doubles)
+    assert encoder.network.layers[0].weight.data_ptr() != weight  # the network has moved
+    assert encoder.enter.mean.dtype == torch.float64
+    assert torch.equal(encoder(x), before)

@@ -83,7 +83,8 @@ def test_batches_are_no_larger_than_what_is_trained_on():
 
 
 @pytest.mark.parametrize(
-    ("shape", "convolutional"), [((64, 64), True), ((3, 64, 64), True), ((20, 20), False)]
+    ("shape", "convolutional"),
+    [((64, 64), True), ((3, 64, 64), True), ((20, 20), True), ((9, 9), False)],
 )
 def test_images_are_tried_with_and_without_a_convolutional_network(shape, convolutional):
     x = np.random.default_rng(0).random((40, *shape), np.float32)

@@ -80,9 +80,9 @@ class Browser:
 
     def picture(self, path):
         height = self.script("return document.documentElement.scrollHeight")
-        shot = {"captureBeyondViewport": True, "format": "png"}
-        shot["clip"] = {"x": 0, "y": 0, "width": self.script("return innerWidth"), "scale": 1}
-        shot["clip"]["height"] = min(height, 6000)
+        clip = {"x": 0, "y": 0, "width": self.script("return innerWidth"), "scale": 1}
+        clip["height"] = min(height, 6000)
+        shot = {"captureBeyondViewport": True, "format": "png", "clip": clip}
         data = self.call("POST", "goog/cdp/execute", cmd="Page.captureScreenshot", params=shot)
         path.write_bytes(base64.b64decode(data["data"]))
 

@@ -70,9 +70,9 @@ class CountingRun:
         return {"scores": scores, "seconds": 0.0, "pairs": row.steps, "seed": self.seed}
 
 
-class Counting(Study):
+class Counting(Study[Count]):
     def targets(self, row):
-        return [Target("contrastive", "r2", Figure(0.5, 0.1))]
+        return [Target("contrastive", "r2", Figure(0.5, 0.1))]  # type: ignore[arg-type]
 
     def experiment(self, row, kind, seed, preset):
         return CountingRun(row, kind, seed)

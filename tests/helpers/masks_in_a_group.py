@@ -9,6 +9,7 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 from helpers.masks import TINY
 from identica import InputError, cli
@@ -27,7 +28,9 @@ class Masks(kitti.KittiTable):
 
 
 def main(out, port):
-    codes, drawn, sampler = [], [], kitti.sampler
+    codes: list[Any] = []
+    drawn: list[Any] = []
+    sampler = kitti.sampler
 
     def counted(data, max_lag):
         draw, number = sampler(data, max_lag), len(drawn)

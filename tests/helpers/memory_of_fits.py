@@ -15,7 +15,7 @@ def peak(path, rows):
     block = np.random.default_rng(0).normal(size=(10_000, 8)).astype(np.float32)
     with open(path, "wb") as file:
         for _ in range(rows // len(block)):
-            file.write(block)
+            file.write(block.data)
     x = np.memmap(path, np.float32, mode="r", shape=(rows, 8))
     ica = ContrastiveICA(2, steps=5, folder=path + ".fits").fit(x)
     assert np.isfinite(ica.score(x))

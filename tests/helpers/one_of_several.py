@@ -6,6 +6,7 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch.nn.parallel import DistributedDataParallel
@@ -33,8 +34,10 @@ from identica import (
 )
 from identica.distributed import own_part, processes
 from identica.errors import DamagedError
+from identica.families import Family
+from identica.spaces import Space
 
-LOSSES = {
+LOSSES: dict[str, tuple[Space, Family, dict[str, Any] | None]] = {
     "vmf, symmetric": (Sphere(3), VonMisesFisher(2.0), {"symmetric": True}),
     "laplace, self-pair, weighed": (
         Box(3),
@@ -61,7 +64,9 @@ def make(name):
     space, family, options = LOSSES[name]
     potential = Potential(3, (8,), seed=2) if "potential" in name else None
     if potential is not None:
-        torch.nn.init.ones_(potential.network.layers[-1].weight)
+        last = potential.network.layers[-1]
+        assert isinstance(last, torch.nn.Linear)
+        torch.nn.init.ones_(last.weight)
     model = ContrastiveModel(space, family, MLP(3, 3, (16,), seed=1), potential=potential)
     loss = AlignUniform() if options is None else InfoNCE(family, **options)
     return Contrastive(model, loss)
@@ -73,7 +78,7 @@ def sample(size, *, generator):
 
 
 def gradients(size):
-    found = {}
+    found: dict[str, torch.Tensor] = {}
     for name in LOSSES:
         objective = make(name)
         network = DistributedDataParallel(objective) if size > 1 else objective

@@ -34,7 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "data",
         type=Path,
         metavar="DATA",
-        help="observations: .npy, .npz, .csv, .parquet, .h5 or .zarr",
+        help="observations: .npy, .npz, .csv, .parquet, .h5 or .zarr, or a folder of PNG or JPEG images",
     )
     add(
         "--out",

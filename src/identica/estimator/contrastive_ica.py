@@ -20,6 +20,7 @@ from identica.estimator import fit as fitting
 from identica.estimator import inputs, trust
 from identica.estimator import saved as _saved
 from identica.estimator.card import Card
+from identica.estimator.loaders import opened
 from identica.estimator.networks import Network
 from identica.estimator.pairs import ArrayPairs, PairSampler
 from identica.estimator.prepare import View, choose_view, shortest
@@ -27,7 +28,9 @@ from identica.estimator.selection import candidates, count_components, select
 from identica.estimator.starts import Starts
 from identica.estimator.transform import transform
 from identica.families import Family
+from identica.process import GenerativeProcess
 from identica.spaces import Space
+from identica.theory import Guarantee, guarantee
 
 if TYPE_CHECKING:
     from identica.diagnosis import Diagnosis
@@ -58,8 +61,8 @@ class ContrastiveICA(Card, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
             `Family`, whose scale is learnt in any case; "auto" chooses. By default "vmf" on a
             sphere and "normal" elsewhere.
         network: a module from observations to N×n codes, or a function of (shape of an observation,
-            n) that makes one; by default an `MLP` for rows and a `ConvEncoder` for images of
-            64×64. Rows are whitened before a network that is given.
+            n) that makes one; by default an `MLP` for rows and a `ConvEncoder` for images, which
+            are brought to 64×64. Rows are whitened before a network that is given.
         window: an observation is seen as the mean of so many rows around it in time, within its
             sequence, which leaves less noise. The windows of a pair never overlap. "auto" chooses; it
             takes 1 for pairs that are given and for fewer than 2,000 rows.
@@ -156,9 +159,10 @@ class ContrastiveICA(Card, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
             X: observations, N×d or images, as an array (memory-mapped ones are read batch by
                 batch), tensor or data frame; a list of such arrays, each of them a sequence (with
                 columns of its own, if there are labels for all of them), or an array of trials ×
-                time × channels (of bytes or booleans: images N×H×W); or a function
-                `(size, generator=…)` that draws pairs (x, x_pos). Gaps in an index of dates end a
-                sequence.
+                time × channels (of bytes or booleans: images N×H×W); a folder of images; or a function
+                `(size, generator=…)` that draws pairs (x, x_pos), a torch `Dataset` or `DataLoader` of
+                pairs, or an iterable of batches of them, which is kept in memory. Gaps in an index of
+                dates end a sequence.
             X_pos: the positive of each observation. Without it, X is taken to be a sequence. (A
                 vector in its place is scikit-learn's y and is ignored, with a warning.)
             lag: steps between the members of a pair in a sequence: a number (1 by default), or
@@ -243,6 +247,7 @@ class ContrastiveICA(Card, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         labels: Any = None,
     ) -> Array:
         """Fit, and return the codes of X; y is ignored."""
+        X = opened(X)  # an iterable may be read only once
         codes: Array = self.fit(X, X_pos, lag=lag, groups=groups, labels=labels).transform(
             X, groups=groups
         )
@@ -309,6 +314,15 @@ class ContrastiveICA(Card, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         )
         self._verdict = found.verdict
         return found
+
+    def guarantee(self, process: GenerativeProcess) -> Guarantee:
+        """What the theory promises for this model, as it was fitted, if `process` made the data.
+
+        See `identica.guarantee`. The scale of the conditional is learnt in `fit`, whatever it was
+        given as.
+        """
+        check_is_fitted(self, "model_")
+        return guarantee(process, self.model_, tau=None, learn_precision=bool(self.learn_precision))
 
     def _restart(self, sample: PairSampler, seed: int) -> fitting.Fit:
         """Fit the same model again, from other random weights."""

@@ -1,8 +1,9 @@
-"""Observations from files: npy, npz, csv, parquet, HDF5 and zarr."""
+"""Observations from files: npy, npz, csv, parquet, HDF5, zarr and folders of images."""
 
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from identica._validate import one_of
+from identica.datasets import images
 from identica.datasets.reading import reading
 from identica.errors import InputError
 from identica.estimator.pairs import rows_of
@@ -72,7 +74,8 @@ def read(
     """Read observations, with what belongs to them.
 
     Args:
-        path: the file: .npy, .npz, .csv, .parquet, .h5, .hdf5 or .zarr.
+        path: the file: .npy, .npz, .csv, .parquet, .h5, .hdf5 or .zarr; or a folder of PNG and JPEG
+            images, in order of their names.
         array: the array of observations in a file of several; by default x, X or the only one.
         positives: another file, or the name of an array in the same.
         groups: the name of a column of the table or of an array in the file, or another file.
@@ -82,7 +85,10 @@ def read(
         missing: "raise" an error if cells are empty or NaN, or "drop": they become NaN.
     """
     one_of("missing", missing, ("raise", "drop"))
-    found, kind = open_file("DATA", path), path.suffix.lower()
+    kind = path.suffix.lower()
+    folder = kind not in READERS and os.path.isdir(path)  # not Path.is_dir, which may raise
+    kind = "a folder" if folder else kind
+    found = images.load(path) if folder else open_file("DATA", path)
     named = found if isinstance(found, Source) else Source([], dict[str, Array]().__getitem__)
     if array is not None and (named.table or not named.names):
         raise InputError(

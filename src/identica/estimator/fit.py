@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from identica._random import Device, as_generator
+from identica._tensors import moved
 from identica._validate import count
 from identica.encoders import ContrastiveModel
 from identica.errors import InputError
@@ -87,7 +88,7 @@ class Fit:
 def encode(model: nn.Module, x: Tensor) -> Tensor:
     """Codes of observations, some at a time, on the device of the model."""
     device = device_of(model)
-    return torch.cat([model(part.to(device)) for part in x.split(AT_ONCE)])
+    return torch.cat([model(moved(part, device)) for part in x.split(AT_ONCE)])
 
 
 @torch.no_grad()
@@ -104,7 +105,7 @@ def minus_b(potential: nn.Module, codes: NDArray[Any]) -> NDArray[Any]:
     """The log-density of factors by a potential, at codes (…×n), in their precision."""
     points = torch.from_numpy(codes)
     found: NDArray[Any] = (
-        -encode(copy.deepcopy(potential).to(points.dtype), points)[..., 0].cpu().numpy()
+        -encode(copy.deepcopy(potential).cpu().to(points.dtype), points)[..., 0].cpu().numpy()
     )
     return found
 

@@ -18,6 +18,7 @@ from identica._random import as_generator
 from identica._validate import InputTypeError, as_array, count, is_auto, one_of
 from identica.errors import InputError
 from identica.estimator.labels import as_labels
+from identica.estimator.loaders import DatasetPairs, opened, pair_in
 from identica.estimator.pairs import (
     ArrayPairs,
     Batch,
@@ -39,26 +40,10 @@ IMAGES = ("uint8", "bool", "torch.uint8", "torch.bool")  # types of arrays N×H�
 
 
 def checked(sampler: Callable[..., Any]) -> PairSampler:
-    """Any source of batches as a sampler of `Batch`: what it returns has x and x_pos, or is a pair."""
+    """Any source of batches as a sampler of `Batch`."""
 
     def draw(size: int, *, generator: torch.Generator) -> Batch:
-        batch = sampler(size, generator=generator)
-        if hasattr(batch, "x") and hasattr(batch, "x_pos"):
-            x, x_pos = batch.x, batch.x_pos
-        elif isinstance(batch, (tuple, list)) and len(batch) == 2:
-            x, x_pos = batch
-        else:
-            raise InputError(
-                "sampler must return a pair (x, x_pos) or an object with x and x_pos, got "
-                f"{type(batch).__name__}"
-            )
-        x, x_pos = torch.as_tensor(x), torch.as_tensor(x_pos)
-        if x.ndim < 2 or x.shape != x_pos.shape:
-            raise InputError(
-                "sampler must return x and x_pos of the same shape N×…, got "
-                f"{tuple(x.shape)} and {tuple(x_pos.shape)}"
-            )
-        return Batch(x, x_pos)
+        return pair_in("sampler", sampler(size, generator=generator))
 
     return draw
 
@@ -78,16 +63,23 @@ def pairs_of(
     Args:
         ica: the estimator, which takes note of the observations (`reset`) or has done so in `fit`.
     """
+    X, X_pos = opened(X), opened(X_pos)
+    if isinstance(X_pos, DatasetPairs):
+        raise InputError("X_pos must hold observations, not pairs")
     if callable(X):
         if any(given is not None for given in (X_pos, lag, groups, labels)):
             raise InputError(
                 "X draws pairs by itself: X_pos, lag, groups and labels must not be given"
             )
-        sample = checked(X)
+        sample = X if isinstance(X, DatasetPairs) else checked(X)
+        x = sample(2, generator=as_generator(0, ica.device)).x
         if reset:
-            x = sample(2, generator=as_generator(0, ica.device)).x
             ica._shape, ica.n_features_in_ = tuple(x.shape[1:]), x[0].numel()
             ica.__dict__.pop("feature_names_in_", None)
+        elif x.shape[1:] != ica._shape:
+            raise InputError(
+                f"X must hold observations of shape {ica._shape}, got {tuple(x.shape[1:])}"
+            )
         return sample, None
     if X_pos is not None and _is_vector(X_pos):
         warnings.warn(

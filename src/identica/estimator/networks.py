@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from identica._random import as_generator
+from identica._tensors import Convert, takes_doubles
 from identica._validate import count, function
 from identica.encoders import MLP, ConvEncoder, blank
 from identica.errors import InputError
@@ -21,6 +22,8 @@ Shape = tuple[int, ...]
 Network = nn.Module | Callable[[Shape, int], nn.Module] | None
 
 
+SIDE = 64  # of the images that `ConvEncoder` takes
+SMALLEST = 16  # side of an image, below which its pixels are but columns
 WIDE = 1000  # columns beyond which rows are scaled but no longer decorrelated
 
 
@@ -28,7 +31,7 @@ class Columns(nn.Module):
     """(x − mean)/scale·directions: rows whose columns are alike in size, as measured on a sample.
 
     Constant columns become 0. Mean and scale are in double precision: the digits that vary may be the
-    last ones, and units may be any.
+    last ones, and units may be any. On a device without it, such as Apple's GPUs, they stay on the CPU.
 
     Args:
         columns: number of columns d.
@@ -46,7 +49,13 @@ class Columns(nn.Module):
         shape = (columns, directions) if directions else (0,)
         self.register_buffer("directions", torch.zeros(shape))
 
+    def _apply(self, fn: Convert, recurse: bool = True) -> Self:
+        if not takes_doubles(fn):
+            return self
+        return super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+
     def forward(self, x: Tensor) -> Tensor:
+        x = x.to(self.mean.device)
         normal = ((x.flatten(1) - self.mean) / self.scale).to(self.directions.dtype)
         return normal @ self.directions if self.directions.numel() else normal
 
@@ -165,13 +174,18 @@ class RowNetwork(nn.Module):
 
 
 class Pixels(nn.Module):
-    """Images or other arrays as floats; bytes from 0 to 255 become numbers from 0 to 1."""
+    """Images or other arrays as floats; bytes from 0 to 255 become numbers from 0 to 1.
+
+    Args:
+        channels_last: channels come last, and are moved before height and width.
+        pooled: bring images of any size to 64×64: each pixel is the mean of those in its place.
+    """
 
     scale: Tensor
 
-    def __init__(self, channels_last: bool = False) -> None:
+    def __init__(self, channels_last: bool = False, *, pooled: bool = False) -> None:
         super().__init__()
-        self.channels_last = channels_last
+        self.channels_last, self.pooled = channels_last, pooled
         self.register_buffer("scale", torch.ones(()))
 
     def measure(self, x: Tensor) -> None:
@@ -186,7 +200,8 @@ class Pixels(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         x = x.to(self.scale.dtype) / self.scale
-        return x.movedim(-1, 1) if self.channels_last else x
+        x = x.movedim(-1, 1) if self.channels_last else x
+        return nn.functional.adaptive_avg_pool2d(x, SIDE) if self.pooled else x
 
 
 class Encoder(nn.Module):
@@ -197,7 +212,9 @@ class Encoder(nn.Module):
         self.enter, self.network = enter, network
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.network(self.enter(x))
+        """Codes N×n of observations, which may be on another device than the network."""
+        at = next(self.network.parameters(), x)
+        return self.network(self.enter(x).to(at.device))
 
 
 def given_network(network: Network, shape: Shape, n: int, *, seed: int) -> nn.Module:
@@ -215,17 +232,25 @@ def given_network(network: Network, shape: Shape, n: int, *, seed: int) -> nn.Mo
 
 
 def convolutional(shape: Shape, n: int, *, seed: int) -> tuple[Pixels, nn.Module] | None:
-    """The network for images of 64×64, with or without channels, first or last; None for others.
+    """The network for images of at least 16×16, with or without channels; None for other shapes.
 
-    >>> pixels, network = convolutional((64, 64, 3), 10, seed=0)
-    >>> network(pixels(torch.zeros(2, 64, 64, 3))).shape
+    Channels come last if the two sides before them are alike or if they are fewer than the rows.
+    Images are brought to 64×64, the size of the network.
+
+    >>> pixels, network = convolutional((480, 640, 3), 10, seed=0)
+    >>> network(pixels(torch.zeros(2, 480, 640, 3))).shape
     torch.Size([2, 10])
     """
-    last = len(shape) == 3 and shape[:2] == (64, 64)
-    if len(shape) not in (2, 3) or (shape[-2:] != (64, 64) and not last):
+    if len(shape) not in (2, 3):
         return None
+    square = (shape[0] == shape[1], shape[-2] == shape[-1])
+    last = len(shape) == 3 and (square[0] or (not square[1] and shape[2] < shape[0]))
     channels = 1 if len(shape) == 2 else shape[-1] if last else shape[0]
-    return Pixels(channels_last=last), ConvEncoder(n, channels=channels, seed=seed)
+    sides = shape[:2] if last else shape[-2:]
+    if min(sides) < SMALLEST:
+        return None
+    pixels = Pixels(last, pooled=sides != (SIDE, SIDE))
+    return pixels, ConvEncoder(n, channels=channels, seed=seed)
 
 
 @torch.no_grad()
@@ -242,7 +267,7 @@ def describe(encoder: Encoder) -> dict[str, Any]:
     enter, network = encoder.enter, encoder.network
     found: dict[str, Any] = {"enter": type(enter).__name__}
     if isinstance(enter, Pixels):
-        found["channels_last"] = enter.channels_last
+        found |= {"channels_last": enter.channels_last, "pooled": enter.pooled}
     else:
         found["directions"] = enter.directions.shape[-1]
     if isinstance(network, RowNetwork):
@@ -260,7 +285,7 @@ def blank_encoder(
     enter: Columns | Pixels
     match found["enter"]:
         case "Pixels":
-            enter = Pixels(bool(found["channels_last"]))
+            enter = Pixels(bool(found["channels_last"]), pooled=bool(found.get("pooled")))
         case "Whiten":
             enter = Whiten(*shape)
         case "Principal":

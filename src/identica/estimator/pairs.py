@@ -84,6 +84,11 @@ class ArrayPairs:
     numbers: Ranges | None = None
 
     @property
+    def lazy(self) -> bool:
+        """Whether observations are read when they are drawn, as they may not fit into memory."""
+        return isinstance(self.x, np.memmap) or isinstance(self.x_pos, np.memmap)
+
+    @property
     def total(self) -> int:
         """Number of pairs, of every part."""
         if self.within is None:
@@ -119,8 +124,8 @@ class ArrayPairs:
             steps = torch.randint(low, high, first.shape, generator=generator, device=device)
             first, second = self.within.at(first, steps.cpu().numpy())
         if self.labels is not None:
-            chance = torch.rand(2, len(first), generator=generator, device=device).double()
-            by_label, which = chance.cpu().numpy()
+            chance = torch.rand(2, len(first), generator=generator, device=device)
+            by_label, which = chance.cpu().double().numpy()
             partners = self._partners(first, by_label)
             by_time = (which < 0.5) | (partners == first)  # a class of one has no partner
             second = np.where(by_time, second, partners) if self.both else partners

@@ -99,8 +99,7 @@ def _prepared(parts: Sequence[PairSampler], enter: Columns | Pixels) -> list[Pai
     whole = parts[0]
     if isinstance(whole, ArrayPairs) and isinstance(enter, Columns):
         width = enter.directions.shape[-1] or math.prod(whole.x.shape[1:])
-        mapped = isinstance(whole.x, np.memmap) or isinstance(whole.x_pos, np.memmap)
-        if not mapped and len(whole.x) * width * 4 <= IN_MEMORY:
+        if not whole.lazy and len(whole.x) * width * 4 <= IN_MEMORY:
             ready = _in_memory(whole, enter)
             return [replace(ready, numbers=part.numbers) for part in parts]  # type: ignore[attr-defined]
     return [_on_demand(part, enter) for part in parts]

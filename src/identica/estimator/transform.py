@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from identica._tensors import takes_doubles
 from identica.estimator import fit as fitting
 from identica.estimator import inputs
+from identica.estimator.loaders import DatasetPairs, opened
 from identica.estimator.pairs import ArrayPairs
 from identica.estimator.sequences import sequences
+from identica.training.devices import device_of
 
 if TYPE_CHECKING:
     from identica.estimator import ContrastiveICA
@@ -18,13 +21,17 @@ if TYPE_CHECKING:
 
 def transform(ica: ContrastiveICA, X: Any, groups: Any = None) -> Any:
     """Codes in the shape of X: N×n, trials × time × n or a list; NaN for rows that are left out."""
+    X = opened(X)
+    if isinstance(X, DatasetPairs):
+        return np.concatenate([transform(ica, x) for x in X.anchors()])
     timed = ica.window_ > 1
     whole, groups, lengths = inputs.joined(ica, X, groups, reset=False, timed=timed)
     data = inputs.observations(ica, "X", whole, reset=False)
     model = ica.model_
     double = data.dtype != np.float32 and data.ndim == 2
     if double:
-        model = copy.deepcopy(model).double()
+        model = copy.deepcopy(model)
+        model = (model if takes_doubles(lambda t: t.to(device_of(model))) else model.cpu()).double()
     within = inputs.complete(ica, data, sequences(len(data), 1, groups))
     seen = ArrayPairs(data, within=within, window=ica.window_, counts=ica.counts_)
     codes = np.full((len(data), model.space.dim), np.nan, np.float64 if double else np.float32)

@@ -87,6 +87,43 @@ class _MeanLogSumExp(torch.autograd.Function):
         return *(g * upstream if needed else None for g, needed in wanted), None, None, None, None
 
 
+# --- for torch.compile, which cannot look into it ---------------------------------------------------
+
+
+@torch.library.custom_op(
+    "identica::mean_log_sum_exp",
+    mutates_args=(),
+    schema="(Tensor queries, Tensor keys, Tensor? positives, Tensor scale, Tensor? biases, float? p, "
+    "SymInt first, SymInt count) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
+)
+def opaque(*arguments: Any) -> tuple[Tensor, ...]:
+    """The value of `mean_log_sum_exp` and its gradients, as one operator; empty where there are none."""
+    *tensors, p, first, count = arguments
+    found = _evaluate(tensors, p, first, count, gradient=True)
+    return tuple(torch.empty(0) if each is None else each.contiguous() for each in found)
+
+
+@opaque.register_fake
+def _(*arguments: Any) -> tuple[Tensor, ...]:
+    tensors = arguments[:5]
+    like = (torch.empty(0) if each is None else each.new_empty(each.shape) for each in tensors)
+    return tensors[0].new_empty(()), *like
+
+
+def _keep(ctx: Any, inputs: Any, output: Any) -> None:
+    ctx.save_for_backward(*output[1:])
+
+
+def _scale(ctx: Any, upstream: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
+    wanted = zip(ctx.saved_tensors, ctx.needs_input_grad[:5], strict=True)
+    return *(g * upstream if needed else None for g, needed in wanted), None, None, None
+
+
+opaque.register_autograd(_scale, setup_context=_keep)
+
+# ----------------------------------------------------------------------------------------------------
+
+
 def _differentiable(slow: Any, inputs: Any, needed: Any) -> list[Tensor | None]:
     """Gradients by torch, with a graph."""
     if slow is None:

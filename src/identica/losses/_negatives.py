@@ -4,7 +4,8 @@
     W(i) = {i + first + o mod K : 0 ≤ o < count}
 
 in memory linear in the batch: by a fused kernel on the CPU in float32, else block by block in torch,
-recomputing each block in the backward pass.
+recomputing each block in the backward pass. Under the transforms of `torch.func`, and in what
+`torch.compile` makes of the latter, it is one block, with all similarities in memory.
 """
 
 from __future__ import annotations
@@ -28,9 +29,15 @@ def mean_log_sum_exp(conditional: Family, tensors: Tensors, *, first: int, count
     """The mean above over the queries."""
     queries, keys, positives, inverse_tau, biases = tensors
     plain = queries.device.type == "cpu" and queries.dtype == torch.float32
-    if not plain or isinstance(conditional, Joint):
+    if not plain or isinstance(conditional, Joint) or transformed():
         return by_blocks(conditional, tensors, first=first, count=count)
     from identica.losses import _fused
+
+    if torch.compiler.is_compiling():
+        scale = conditional.precision * inverse_tau
+        return _fused.opaque(queries, keys, positives, scale, biases, conditional.p, first, count)[
+            0
+        ]
 
     def slow(*tensors: Any) -> Tensor:
         queries, keys, positives, scale, biases = tensors
@@ -39,6 +46,26 @@ def mean_log_sum_exp(conditional: Family, tensors: Tensors, *, first: int, count
 
     scaled = queries, keys, positives, conditional.precision * inverse_tau, biases
     return _fused.mean_log_sum_exp(*scaled, p=conditional.p, first=first, count=count, slow=slow)
+
+
+def transformed() -> bool:
+    """Whether a transform of `torch.func` follows the arithmetic, which the kernel does not let it."""
+    return not torch.compiler.is_compiling() and torch._C._are_functorch_transforms_active()
+
+
+def traced() -> bool:
+    """Whether tensors may have no values to look at: under `torch.compile` and `torch.func`."""
+    return torch.compiler.is_compiling() or transformed()
+
+
+def full(codes: Tensor) -> Tensor:
+    """Codes in single precision at least: sums of many exponentials need more digits than half has."""
+    return codes.float() if codes.dtype in (torch.float16, torch.bfloat16) else codes
+
+
+def without_autocast(codes: Tensor) -> torch.autocast:
+    """A context in which arithmetic on the device of codes keeps their precision."""
+    return torch.autocast("cpu" if codes.is_meta else codes.device.type, enabled=False)
 
 
 def by_blocks(conditional: Family, tensors: Tensors, *, first: int, count: int) -> Tensor:
@@ -64,13 +91,16 @@ def by_blocks(conditional: Family, tensors: Tensors, *, first: int, count: int) 
             similarity = similarity.masked_fill(outside, -torch.inf)
         return similarity.logsumexp(dim=1)
 
-    size = max(1, BLOCK // (len(keys) * keys.shape[1]))
     indices = torch.arange(len(queries), device=queries.device)
-    sums = [
-        checkpoint(log_sums, rows, block, keys, inverse_tau, biases, use_reentrant=False)
-        for rows, block in zip(indices.split(size), queries.split(size), strict=True)
-    ]
-    log_sum = torch.cat(sums)
+    if traced():  # blocks would be unrolled, and torch.func cannot recompute
+        log_sum = log_sums(indices, queries, keys, inverse_tau, biases)
+    else:
+        size = max(1, BLOCK // (len(keys) * keys.shape[1]))
+        sums = [
+            checkpoint(log_sums, rows, block, keys, inverse_tau, biases, use_reentrant=False)
+            for rows, block in zip(indices.split(size), queries.split(size), strict=True)
+        ]
+        log_sum = torch.cat(sums)
     if positives is not None:
         log_sum = torch.logaddexp(log_sum, positives)
     return log_sum.mean()

@@ -10,7 +10,7 @@ from identica._validate import count, finite, flag, members, positive
 from identica.distributed import gather
 from identica.errors import InputError
 from identica.families import GeneralizedNormal
-from identica.losses._negatives import mean_log_sum_exp
+from identica.losses._negatives import full, mean_log_sum_exp, without_autocast
 from identica.losses.infonce import check_codes, check_finite, window
 
 
@@ -63,8 +63,12 @@ class AlignUniform(nn.Module):
         return f"{self.alpha}, p={self.p}, self_negative={self.self_negative}"
 
     def forward(self, h: Tensor, h_pos: Tensor) -> Tensor:
-        """The loss (a scalar) of anchors h and positives h_pos, both N×n."""
+        """The loss (a scalar) of anchors h and positives h_pos, both N×n, in single precision at least."""
         check_codes(floats("h", h, meta=True), floats("h_pos", h_pos, meta=True))
+        with without_autocast(h):
+            return self._forward(full(h), full(h_pos))
+
+    def _forward(self, h: Tensor, h_pos: Tensor) -> Tensor:
         if not self.training:
             check_finite(h, h_pos)
         alpha = self._alpha()

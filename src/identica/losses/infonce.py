@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
 
-from identica._tensors import floats, same_device
+from identica._tensors import Convert, floats, same_device, takes_doubles
 from identica._validate import count, flag, function, instance, members, one_of, positive
 from identica.distributed import gather, mean
 from identica.errors import InputError
 from identica.families import Family
-from identica.losses._negatives import mean_log_sum_exp
+from identica.losses._negatives import full, mean_log_sum_exp, traced, without_autocast
 
 SOURCES = ("anchors", "positives")
 Potential = Callable[[Tensor], Tensor]
@@ -151,6 +151,11 @@ class InfoNCE(nn.Module):
         assert self.conditional.p is not None
         return codes * (self.log_precision / self.conditional.p).exp().to(codes.dtype)
 
+    def _apply(self, fn: Convert, recurse: bool = True) -> Self:
+        if not takes_doubles(fn):
+            self.log_tau.data = self.log_tau.data.float()
+        return super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+
     def extra_repr(self) -> str:
         return f"{self.conditional}, tau={self.tau:g}, self_negative={self.self_negative}"
 
@@ -159,6 +164,10 @@ class InfoNCE(nn.Module):
 
         With K positives for each anchor (h_pos of shape N×K×n) it is the mean over them; the
         positive must then stay out of the denominator, and the negatives are anchors.
+
+        Codes of half precision are taken in single precision, also under autocast, and so is the loss.
+        The transforms of `torch.func` see plain torch in place of the fused kernel, with all similarities
+        in memory.
 
         Args:
             h, h_pos: the codes.
@@ -169,6 +178,10 @@ class InfoNCE(nn.Module):
         floats("h", h, meta=True)
         if floats("h_pos", h_pos, meta=True).ndim not in (2, 3):
             raise InputError(f"h_pos must have shape N×n or N×K×n, got {tuple(h_pos.shape)}")
+        with without_autocast(h):
+            return self._forward(full(h), full(h_pos), potential)
+
+    def _forward(self, h: Tensor, h_pos: Tensor, potential: Potential | None) -> Tensor:
         calls = 0
         if self.training and (self.anneal is not None or self.pull is not None):
             calls = self._count()
@@ -293,6 +306,8 @@ def check_codes(h: Tensor, h_pos: Tensor) -> None:
 
 def check_finite(h: Tensor, h_pos: Tensor) -> None:
     """Raise unless all codes are finite. In training the loss shows it, since it is not finite either."""
+    if traced():  # there is nothing to look at yet
+        return
     for name, codes in (("h", h), ("h_pos", h_pos)):
         if not codes.isfinite().all():
             raise InputError(f"{name} must be finite, but some codes are NaN or infinite")
