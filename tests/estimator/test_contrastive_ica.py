@@ -31,7 +31,7 @@ from identica import (
     VonMisesFisher,
 )
 from identica.errors import TrustWarning
-from identica.estimator.prepare import WINDOWS
+from identica.estimator.windows import WINDOWS
 from identica.metrics import linear_r2, mcc
 
 EXPECTED_FAILURES = {

@@ -12,9 +12,9 @@ from identica.diagnosis.verdict import DISTRUST, PERMUTATION
 from identica.estimator.fit import diagnose, encode
 from identica.estimator.inputs import pairs_of
 from identica.estimator.pairs import ArrayPairs
-from identica.estimator.prepare import View
 from identica.estimator.sequences import sequences
 from identica.estimator.trust import some_labelled
+from identica.estimator.windows import View
 
 
 def small(shape, n):

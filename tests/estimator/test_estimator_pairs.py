@@ -4,8 +4,8 @@ import torch
 
 from identica import InputError
 from identica.estimator.pairs import ArrayPairs, are_counts, rows_of
-from identica.estimator.prepare import View
 from identica.estimator.sequences import sequences
+from identica.estimator.windows import View
 
 
 def generator(seed=0):

@@ -23,10 +23,10 @@ from identica.estimator.card import Card
 from identica.estimator.loaders import opened
 from identica.estimator.networks import Network
 from identica.estimator.pairs import ArrayPairs, PairSampler
-from identica.estimator.prepare import View, choose_view, shortest
 from identica.estimator.selection import candidates, count_components, select
 from identica.estimator.starts import Starts
 from identica.estimator.transform import transform
+from identica.estimator.windows import View, choose_view, shortest
 from identica.families import Family
 from identica.process import GenerativeProcess
 from identica.spaces import Space
