@@ -81,8 +81,8 @@ def parts() -> str:
     how, joint = THREEDIDENT.walking, before_the_head()
     assert how is not None
     return (
-        f"The first {how.starts * how.start.steps} steps are those of {how.starts} networks of which one "
-        f"goes on; up to step {joint - how.wide.steps} the pairs are narrower; after step {joint} the "
+        f"In the first {how.starts * how.start.steps} steps, {how.starts} networks start, and the best one "
+        f"continues; up to step {joint - how.wide.steps} the pairs are narrower; after step {joint} the "
         f"head is trained alone, from a temperature of {how.heat:g} down to 1."
     )
 

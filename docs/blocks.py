@@ -60,7 +60,8 @@ def run(block: Block, page: Path, names: dict[str, Any]) -> str:
 
 def pages() -> list[Path]:
     """The pages with code."""
-    return [page for page in sorted(DOCS.glob("*.md")) if BLOCK.search(page.read_text("utf-8"))]
+    found = sorted([*DOCS.glob("*.md"), *DOCS.glob("api/*.md")])
+    return [page for page in found if BLOCK.search(page.read_text("utf-8"))]
 
 
 @contextlib.contextmanager

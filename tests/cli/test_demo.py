@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from helpers.browser import browser
 from identica import Training
 from identica.cli import main
 from identica.studies import demo
@@ -44,6 +45,17 @@ def test_the_page_needs_no_other_file_and_tells_all(small, tmp_path):
         assert word in page
     assert "Not guaranteed" not in page
     assert page.count("<img") == 4
+
+
+def test_on_a_phone_every_figure_of_the_table_is_in_sight(small, tmp_path):
+    page = demo.demo(tmp_path, seed=0, progress=False)
+    seen = """return [innerWidth, document.documentElement.scrollWidth,
+      [...document.querySelectorAll("table td")].map(td => td.getBoundingClientRect())
+        .filter(box => box.left < 0 || box.right > innerWidth || !box.width).length]"""
+    with browser(tmp_path / "profile", 390, 844, mobile=True) as window:
+        window.open(page.as_uri())
+        assert window.script(seen) == [390, 390, 0]
+        assert window.console() == []
 
 
 def test_a_second_call_trains_nothing_again(small, tmp_path, monkeypatch, capsys):

@@ -102,6 +102,42 @@ def test_on_a_phone_nothing_sticks_out(page, tmp_path):
         assert window.console() == []
 
 
+@pytest.mark.parametrize("name", ["icml-table1", "workshop-table1"])
+def test_no_column_is_cut_off(name, tmp_path):
+    """Of the widest tables, at the width of a small laptop."""
+    study = find(name)
+    report(fake(tmp_path, study, seeds=range(5)), study)
+    cut = """const [outer] = document.getElementsByClassName("scroll");
+    return [outer.scrollWidth - outer.clientWidth, document.documentElement.scrollWidth - innerWidth]"""
+    with browser(tmp_path / "profile", 1280, 900) as window:
+        window.open((tmp_path / "report.html").as_uri())
+        assert window.script(cut) == [0, 0]
+
+
+def test_light_and_dark(page, tmp_path):
+    colours = """const of = e => getComputedStyle(e), luminance = text => {
+      const [r, g, b] = text.match(/[\\d.]+/g).map(n => Number(n) / 255)
+        .map(c => c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+      return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    };
+    const contrast = e => {
+      const [a, b] = [of(e).color, of(e.closest(".badge, .verdict, body")).backgroundColor].map(luminance);
+      return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    };
+    return [luminance(of(document.body).backgroundColor),
+      Math.min(...[...document.querySelectorAll("p, td, h1, .badge, .verdict, a")].map(contrast))]"""
+    with browser(tmp_path / "profile", 1280, 900) as window:
+        paper = {}
+        for scheme in ("light", "dark"):
+            media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+            window.call("POST", "goog/cdp/execute", cmd="Emulation.setEmulatedMedia", params=media)
+            window.open(page.as_uri())
+            paper[scheme], least = window.script(colours)
+            assert least >= 4.5  # WCAG, level AA
+        assert paper["light"] > 0.9
+        assert paper["dark"] < 0.1
+
+
 def test_the_page_stands_alone_and_says_what_theory_says(page):
     text = page.read_text()
     assert not re.search(r"""(src|href)=["']?(?!data:|#)[^"' >]""", text)
@@ -110,12 +146,17 @@ def test_the_page_stands_alone_and_says_what_theory_says(page):
     assert text.count("Theory forbids a high score here") == 3
     # rows 9 and 6 are below, 8 above: fine for 9, which must fail, and not for 8
     badges = re.findall(
-        r'data-score="contrastive MCC" data-verdict="(\w+)">.*?"badge (\w+)">\1<', text, re.DOTALL
+        r'data-score="contrastive MCC" data-verdict="(\w+)">.*?"badge (\w+)">(.) \1<',
+        text,
+        re.DOTALL,
     )
-    assert badges[5] == ("below", "bad")
-    assert badges[7] == ("above", "bad")
-    assert badges[8] == ("below", "good")
-    assert badges[1] == ("above", "good")
+    assert badges[5] == ("below", "bad", "✗")
+    assert badges[7] == ("above", "bad", "✗")
+    assert badges[8] == ("below", "good", "✓")
+    assert badges[1] == ("above", "good", "✓")
+    # what the marks mean is said in words
+    assert "They should be within or above. Where the theory forbids a high score" in text
+    assert "of 0 " not in text
 
 
 def test_every_trained_row_has_its_curves_and_its_factors(tmp_path):
@@ -161,6 +202,9 @@ def test_theorem_1_has_its_picture(tmp_path):
     text = (tmp_path / "report.html").read_text()
     assert text.count("data:image/png;base64,") == 2
     assert "Loss minus log M plus log|Z| against M, 2 seeds" in text
+    assert set(re.findall(r'class="verdict (\w*)"', text)) == {
+        ""
+    }  # neither a promise nor a warning
     write_study_page(tmp_path / "empty.html", study, [])
     assert "No run is finished yet" in (tmp_path / "empty.html").read_text()
 
@@ -180,6 +224,7 @@ def test_a_study_without_published_figures_has_notes_in_place_of_verdicts(tmp_pa
         )
         assert heads[-2:] == ["diagnosis", "seconds"]
         assert not {"verdict", "difference", "published"} & set(heads)
+        assert "as expected" not in window.script("return document.body.textContent")
         window.type("#filter", "achilles")
         assert {row[0] for row in window.script(SHOWN)} == {"9"}
         window.script("score.value = 'pca, median error'; score.dispatchEvent(new Event('input'))")

@@ -123,6 +123,16 @@ def test_rows_are_run_and_reported(finished):
     assert page.count("R² in training, by seed") == 2 * 4  # caption and alt text
 
 
+def test_the_page_explains_why_curves_fall(tmp_path):
+    """Where the head alone is trained, from a high temperature: the step follows from the recipe."""
+    study = find("icml-table4")
+    config = plain(study.experiment(study.rows[0], "contrastive", 0, "fast").config)
+    run = Finished(0, tmp_path, config, {})
+    assert "From step 5,150 on, only the head is trained" in study.aside(run)
+    augmented = plain(study.experiment(study.rows[4], "contrastive", 0, "fast").config)
+    assert study.aside(run._replace(config=augmented)) == ""
+
+
 def test_example_pairs_are_pairs():
     pairs = example_pairs(ROWS[0], 16).astype(float)
     assert pairs.shape == (2, 10, 16, 16, 3)

@@ -31,7 +31,7 @@ def dci(
 ) -> DCIResult:
     """Is each code important for one factor, each factor predicted by one code, and how well?
 
-        D = Σ_i ρ_i (1 − H_d(R_i·)),   C = (1/d) Σ_j (1 − H_k(R_·j))
+        D = Σ_i ρ_i (1 − H_d(R_{i·})),   C = (1/d) Σ_j (1 − H_k(R_{·j}))
 
     where R_ij is the importance of code i in gradient-boosted trees that predict factor j
     (the decrease of squared error at its splits; each column sums to 1), H is the entropy of a row

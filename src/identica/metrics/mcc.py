@@ -21,7 +21,7 @@ class Match(NamedTuple):
 def mcc(z: Any, h: Any, method: str = "pearson") -> float:
     """Mean absolute correlation under the best one-to-one assignment of codes to factors.
 
-        MCC = (1/d) max_π Σ_j |corr(z_j, h_π(j))|
+        MCC = (1/d) max_π Σ_j |corr(z_j, h_{π(j)})|
 
     It is 1 exactly when h is a permutation of z with sign flips and scaling (for Spearman: with
     any monotonic map per coordinate). The mean is over the true factors: further codes are ignored,

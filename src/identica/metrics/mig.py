@@ -12,7 +12,7 @@ from identica.metrics._information import BINS, information
 def mig(z: Any, h: Any, *, bins: int = BINS, factors: str = "auto") -> float:
     """Mutual information gap: each factor should be known to one code and to no other.
 
-        MIG = (1/d) Σ_j (I(z_j; h_(1)) − I(z_j; h_(2))) / H(z_j)
+        MIG = (1/d) Σ_j (I(z_j; h_{(1)}) − I(z_j; h_{(2)})) / H(z_j)
 
     with the two codes (1) and (2) that know most about factor j. A duplicated code scores 0. One code
     that holds two factors is not penalised: see `modularity`. A factor of more than `bins` equally

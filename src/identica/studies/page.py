@@ -13,11 +13,18 @@ if TYPE_CHECKING:
     from identica.studies.study import Study
     from identica.studies.table import Entry
 
+EXPECTED = {  # where figures may lie, by what a target accepts
+    ("within",): "They should be within.",
+    ("within", "above"): "They should be within or above.",
+    ("within", "below"): "Where the theory forbids a high score, they should be within or below.",
+}
+
 
 def write_study_page(path: Path, study: Study[Any], entries: Sequence[Entry]) -> None:
     """Write report.html of a study from the scores it has so far."""
     verdicts = [study.verdict(entry.target, entry.ours) for entry in entries]
     judged = [verdict.good for verdict in verdicts if verdict.good is not None]
+    accepted = {entry.target.accepted for entry in entries}
     runs: dict[int, dict[str, Any]] = {}
     for entry in entries:
         runs.setdefault(entry.row.row, {})[entry.target.kind] = entry.runs
@@ -32,8 +39,18 @@ def write_study_page(path: Path, study: Study[Any], entries: Sequence[Entry]) ->
         scores=[_score(study, *both) for both in zip(entries, verdicts, strict=True)],
         good=sum(judged),
         judged=len(judged),
-        rows=[(row, study.pictures(row, runs[number])) for number, row in rows.items()],
+        expected=" ".join(words for kinds, words in EXPECTED.items() if kinds in accepted),
+        rows=[
+            (row, words := study.words(row), tone(words), study.pictures(row, runs[number]))
+            for number, row in rows.items()
+        ],
     )
+
+
+def tone(words: str) -> str:
+    """The colour of what is said of a row: that of a promise, of a missing one, or none."""
+    starts = {"Guaranteed": "yes", "Not guaranteed": "unsure"}
+    return next((colour for start, colour in starts.items() if words.startswith(start)), "")
 
 
 def _score(study: Study[Any], entry: Entry, verdict: Any) -> dict[str, Any]:
@@ -54,8 +71,9 @@ def _score(study: Study[Any], entry: Entry, verdict: Any) -> dict[str, Any]:
         "ours": table.ours(study, entry),
         "ours_mean": entry.ours.mean,
         "difference": unknown if difference is None else difference,
-        "shown": "–" if difference is None else f"{difference:+.{digits}f}",
+        "shown": "–" if difference is None else f"{difference:+.{digits}f}".replace("-", "−"),
         "verdict": verdict.word,
+        "mark": {True: "✓ ", False: "✗ ", None: ""}[verdict.good],
         "colour": {True: "good", False: "bad", None: "soft"}[verdict.good],
         "seconds": entry.seconds,
     }

@@ -167,10 +167,15 @@ class Study(ABC, Generic[R]):
         for target in self.targets(row):
             if target.kind == kind:
                 goal = None if target.published is None else target.published.mean
-                pictures += curves(found, target.score, goal=goal, on=self.scored_on)
+                drawn = curves(found, target.score, goal=goal, on=self.scored_on)
+                pictures += [p._replace(caption=p.caption + self.aside(found[0])) for p in drawn]
         with suppress(InputError):  # without weights or data, only these pictures are missing
             pictures += self.recovered(self.read_back(row, found[0]), found[0])
         return pictures
+
+    def aside(self, run: Finished) -> str:
+        """What a reader of a run's training curves needs to know about them."""
+        return ""
 
     def recovered(self, experiment: Any, run: Finished) -> list[Picture]:
         """Pictures of the factors and codes of a finished run."""

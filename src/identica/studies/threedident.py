@@ -93,7 +93,21 @@ class ThreeDIdentTable(Study[ImageRow]):
         return str(theory.guarantee(process, model))
 
     def pictures(self, row: ImageRow, runs: Mapping[str, list[Finished]]) -> list[Picture]:
-        return [*_by_factor(runs.get(row.kind, [])), *super().pictures(row, runs)]
+        factors = _by_factor(found := runs.get(row.kind, []))
+        aside = self.aside(found[0]) if found else ""
+        factors = [picture._replace(caption=picture.caption + aside) for picture in factors]
+        return [*factors, *super().pictures(row, runs)]
+
+    def aside(self, run: Finished) -> str:
+        plan = run.config.get("walking")
+        if not isinstance(plan, dict) or not plan.get("head"):
+            return ""
+        before = plan["starts"] * plan["start"]["steps"] + plan["narrow"]["steps"]
+        begins = before + plan["wide"]["steps"]
+        return (
+            f". From step {begins:,} on, only the head is trained, at first at a high temperature: "
+            "in a box scores fall then, and recover as it cools"
+        )
 
     def recovered(self, experiment: ImageExperiment, run: Finished) -> list[Picture]:
         from identica.report import plots
