@@ -352,3 +352,10 @@ def test_empty_cells_become_nan_where_rows_may_be_left_out(tmp_path):
     (tmp_path / "x.csv").write_text("a,b\n1,2\n,4\n5,NA\n")
     found = read(tmp_path / "x.csv", missing="drop").x
     assert np.array_equal(found, [[1, 2], [np.nan, 4], [5, np.nan]], equal_nan=True)
+
+
+def test_a_misspelt_index_is_named_before_the_cells_of_the_column(tmp_path):
+    path = tmp_path / "dated.csv"
+    path.write_text("time,a\n2020-01-01,1\n2020-01-02,2\n")
+    with pytest.raises(InputError, match=r"index must be a name in DATA.*got 'tme'"):
+        read(path, index="tme")

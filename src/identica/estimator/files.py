@@ -110,6 +110,8 @@ def read(
         if named.stamps not in used:
             index = named.stamps
             notes.append(f"column {index!r} of {path} is the index, not one of the observations")
+    if index is not None and index not in named.names:
+        raise InputError(f"index must be a name in DATA{_known(named.names)}, got {index!r}")
     chosen = Chosen(columns, drop, (groups, index), missing)
     x = _observations("DATA", path, found, chosen, array)
     other = group = None
@@ -132,15 +134,12 @@ def read(
         else:
             files["groups"] = _file("groups", groups, named.names)
             group = _labels(files["groups"], _vector(files["groups"]))
-    if index is not None:
-        if index not in named.names:
-            raise InputError(f"index must be a name in DATA{_known(named.names)}, got {index!r}")
-        if positives is None:
-            times = times_in(f"index {index!r} of {path}", named.get(index), named.place)
-            cut = pieces("DATA", times, group)
-            if cut.gaps is not None:
-                group = cut.groups
-                notes.append(cut.gaps)
+    if index is not None and positives is None:
+        times = times_in(f"index {index!r} of {path}", named.get(index), named.place)
+        cut = pieces("DATA", times, group)
+        if cut.gaps is not None:
+            group = cut.groups
+            notes.append(cut.gaps)
     names = chosen.of(path, named) if named.table else None
     return Observations(x, names, other, group, files, notes)
 
