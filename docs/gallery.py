@@ -126,6 +126,7 @@ def run(name: str, names: dict[str, Any] | None = None) -> Iterator[tuple[Cell, 
     before = plt.get_backend()
     plt.switch_backend("agg")
     drawn = 0
+    plt.close("all")  # figures of others are not shown
     try:
         for cell in cells(path.read_text("utf-8")):
             if cell.kind == "markdown":

@@ -51,6 +51,15 @@ def test_pages_are_those_of_the_scripts():
             assert cell.text.replace("plt.show()\n", "").strip() in page
 
 
+def test_figures_of_others_are_not_shown(tmp_path, monkeypatch):
+    import matplotlib.pyplot as plt
+
+    (tmp_path / "quiet.py").write_text("# %%\nprint(1)\n")
+    monkeypatch.setattr(gallery, "SCRIPTS", tmp_path)
+    plt.figure()
+    assert [shown.pictures for _, shown in gallery.run("quiet")] == [[]]
+
+
 @pytest.mark.parametrize("path", sorted(gallery.PAGES.glob("img/*.svg")), ids=lambda p: p.stem)
 def test_pictures_have_the_colours_of_the_page(path):
     text = path.read_text("utf-8")
