@@ -42,7 +42,7 @@ from validation._walks import autoregressive
 
 RESULTS = Path(__file__).parent.parent / "results" / "any_marginal.json"
 TABLE = RESULTS.with_suffix(".md")
-SEEDS = (0, 1, 2)
+SEEDS = (10, 11, 12)  # others than those the rate of the potential was chosen on
 PLACES = 500  # at which densities are compared
 
 
@@ -101,6 +101,7 @@ PARTS: dict[str, tuple[str, Callable[..., dict[str, float]]]] = {
         "skewed, Laplace steps, unbounded",
         partial(pairs, Euclidean(3), Shape("skewed"), Laplace(1.0), "unbounded"),
     ),
+    "frames": ("uniform: 3,000 frames of 64×64", partial(own_data.recording, "frames")),
     "skewed-box": (
         "skewed in a box, normal steps",
         partial(pairs, Box(3), Shape("skewed"), Normal(0.15), "box"),

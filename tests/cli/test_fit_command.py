@@ -2,14 +2,11 @@ import json
 import re
 
 import numpy as np
-import pandas as pd
 import pytest
-from PIL import Image
 
 from helpers.walks import noisy
 from identica import ContrastiveICA
 from identica.cli import main
-from identica.cli.codes import draw_codes
 
 OPTIONS = ["--components", "2", "--steps", "3", "--seed", "4"]
 
@@ -295,73 +292,6 @@ def test_rows_without_a_group_are_refused(tmp_path, capsys):
     assert "groups must label every row, but row 2" in capsys.readouterr().err
 
 
-# --- files of every kind ----------------------------------------------------------------------------
-
-QUICK = ["--components", "2", "--steps", "2", "--no-diagnosis"]
-
-
-def test_columns_groups_index_and_missing_rows_of_a_table(tmp_path, capsys):
-    x = np.random.default_rng(0).normal(size=(60, 2)).cumsum(axis=0)
-    frame = pd.DataFrame(x, columns=["left", "right"])
-    frame["animal"], frame["note"] = np.repeat(["a", "b"], 30), "free text"
-    frame.index = pd.date_range("2020", periods=60, freq="h")
-    frame.iloc[7, 0] = np.nan
-    kept = np.r_[:20, 25:60]
-    path, out = tmp_path / "walk.csv", tmp_path / "out"
-    frame.iloc[kept].to_csv(path)
-    command = ["fit", str(path), "--out", str(out), *QUICK, "--window", "2", "--plot", "--quiet"]
-    assert main([*command, "--groups", "animal", "--drop", "note", "--missing", "drop"]) == 0
-    printed, err = capsys.readouterr()
-    notes = err.splitlines()
-    assert len(notes) == 2
-    assert notes[0].endswith("walk.csv is the index, not one of the observations")
-    assert "DATA has a gap in time, the first between row 19 (from 0), 2020-01-01 19:00" in notes[1]
-    groups = np.repeat([0, 1, 2], [20, 5, 30])
-    ica = ContrastiveICA(2, steps=2, window=2, missing="drop")
-    data = frame[["left", "right"]].to_numpy()[kept]
-    expected = ica.fit(data, groups=groups).transform(data, groups=groups)
-    codes = np.load(out / "codes.npy")
-    assert np.array_equal(codes, expected, equal_nan=True)
-    assert np.isnan(codes[7]).all()
-    assert np.isnan(codes).sum() == 2
-    assert f"picture: {out / 'codes.png'}" in printed
-    assert (out / "codes.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_trials_of_an_array_have_a_table_with_their_numbers(tmp_path):
-    trials = np.random.default_rng(0).normal(size=(5, 12, 3)).cumsum(axis=1)
-    np.save(tmp_path / "x.npy", trials)
-    out = tmp_path / "out"
-    assert main(["fit", str(tmp_path / "x.npy"), "--out", str(out), *QUICK, "--plot"]) == 0
-    codes = np.load(out / "codes.npy")
-    assert codes.shape == (5, 12, 2)
-    table = pd.read_csv(out / "codes.csv")
-    assert list(table) == ["trial", "time", "code1", "code2"]
-    assert np.allclose(table.set_index(["trial", "time"]).loc[(3, 7)], codes[3, 7], atol=1e-6)
-    (out / "codes.csv").unlink()
-    assert main(["fit", str(tmp_path / "x.npy"), "--out", str(out), *QUICK]) == 0
-    assert pd.read_csv(out / "codes.csv").equals(table)
-
-
-@pytest.mark.parametrize("file", ["x.h5", "x.zarr", "x.parquet"])
-def test_files_of_other_libraries(tmp_path, file):
-    x = np.random.default_rng(0).normal(size=(60, 2)).cumsum(axis=0)
-    path, library = tmp_path / file, {"x.h5": "h5py", "x.zarr": "zarr"}.get(file, "pyarrow")
-    module = pytest.importorskip(library, reason="part of identica[files]")
-    if library == "h5py":
-        with module.File(path, "w") as made:
-            made["x"] = x
-    elif library == "zarr":
-        module.save_array(str(path), x)
-    else:
-        pd.DataFrame(x, columns=["a", "b"]).to_parquet(path)
-    out = tmp_path / "out"
-    assert main(["fit", str(path), "--out", str(out), *QUICK]) == 0
-    expected = ContrastiveICA(2, steps=2).fit(x).transform(x)
-    assert np.array_equal(np.load(out / "codes.npy"), expected)
-    assert main(["fit", str(path), "--out", str(out), *QUICK]) == 0  # and is known again
-
-
 def test_settings_of_the_training(table, tmp_path, monkeypatch):
     _, path = table
     made, asked = [], []
@@ -390,34 +320,7 @@ def test_settings_of_the_training(table, tmp_path, monkeypatch):
 
 def test_a_fit_without_new_options_has_the_configuration_it_always_had(table, tmp_path):
     _, path = table
-    assert main(["fit", str(path), "--out", str(tmp_path / "out"), *QUICK]) == 0
+    assert main(["fit", str(path), "--out", str(tmp_path / "out"), *OPTIONS, "--no-diagnosis"]) == 0
     config = json.loads((tmp_path / "out" / "config.json").read_text())
     assert not {"columns", "drop", "index", "restarts"} & config.keys()
     assert not {"batch", "lr", "missing"} & config["estimator"].keys()
-
-
-def test_a_picture_of_one_code_and_of_many(tmp_path):
-    for n in (1, 2, 20):
-        codes = np.random.default_rng(0).normal(size=(30, n))
-        codes[3] = np.nan
-        draw_codes(tmp_path / f"{n}.png", codes, np.repeat([0, 1, 0], 10))
-        assert (tmp_path / f"{n}.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_a_folder_of_images(tmp_path, capsys):
-    frames = np.random.default_rng(0).integers(0, 256, (30, 16, 20), np.uint8)
-    folder = tmp_path / "frames.v2"
-    folder.mkdir()
-    for number, frame in enumerate(frames):
-        Image.fromarray(frame).save(folder / f"{number}.png")
-    out = tmp_path / "out"
-    command = ["fit", str(folder), "--out", str(out), *OPTIONS]
-    assert main([*command, "--no-diagnosis"]) == 0
-    expected = ContrastiveICA(2, steps=3, random_state=4).fit(frames).transform(frames)
-    assert np.array_equal(np.load(out / "codes.npy"), expected)
-    capsys.readouterr()
-    assert main([*command, "--columns", "a"]) == 2
-    assert "is a folder: leave it out" in capsys.readouterr().err
-    (folder / "notes.txt").write_text("")
-    assert main(command) == 2
-    assert capsys.readouterr().err.count("\n") == 1
