@@ -21,8 +21,8 @@ from identica.datasets import neurons, recordings
 try:
     data, unit = recordings.load("achilles"), 100  # metres to centimetres
 except InputError:
-    data, unit = neurons.place_cells(8000, dim=1, neurons=60), 160
-position = unit * data.label.ravel()
+    data, unit = neurons.place_cells(8000), 160  # in a box: the first of three coordinates
+position = unit * data.label.reshape(len(data), -1)[:, 0]
 train = len(data) * 4 // 5  # the last fifth is for testing
 past, future = data.counts[:train], data.counts[train:]
 seconds = data.bin * len(past), data.bin * len(future)
@@ -31,7 +31,7 @@ print(f"{past.shape[1]} neurons, {seconds[0]:.0f} s to fit, {seconds[1]:.0f} s t
 # %% [markdown]
 # In a sequence, neighbouring rows are the pairs. Each row is averaged with its neighbours in time.
 # Of the windows with nearly the best held-out evidence the widest is taken, as it leaves the least
-# noise.
+# noise. `transform` averages codes whose windows overlap.
 
 # %%
 ica = ContrastiveICA(3, steps=400, optimizer="adamw").fit(past)
@@ -45,11 +45,12 @@ plots.evidence(ica, "window")
 plots.codes(ica.transform(future), position[train:], name="position in cm", dims=3)
 
 # %% [markdown]
-# How far a nearest-neighbour decoder is off, beside as many principal components of the same
-# smoothed counts:
+# How far a nearest-neighbour decoder is off, beside as many principal components of counts that
+# are averaged as often:
 
 # %%
-window = np.ones(ica.window_) / ica.window_
+rows, codes = np.ones(ica.window_), np.ones(2 * ica.window_ - 1)
+window = np.convolve(rows / rows.sum(), codes / codes.sum())
 smooth = np.stack([np.convolve(c, window, "same") for c in np.sqrt(data.counts).T], axis=1)
 principal = PCA(3).fit(smooth[:train]).transform(smooth)
 found = np.r_[ica.transform(past), ica.transform(future)]

@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 
 import pytest
+
+# before anything is imported that reads it: BLAS and OpenMP of NumPy, SciPy and scikit-learn, not torch alone
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 import torch
 
 from identica.datasets.root import data_root
 
-torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
+torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
 
 
 @pytest.fixture(scope="session")

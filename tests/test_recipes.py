@@ -192,7 +192,7 @@ def every(space, family, **options):
         *for_observations(space, family, 1000, **options),
         *for_observations(space, family, 100_000, **options),
         *for_network(space, family, wide=False, **options),
-        *for_images(space, family, **options),
+        *for_images(space, family, 1000, **options),
         for_easy_pairs(space, family, **options),
     ]
 

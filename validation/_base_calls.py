@@ -13,10 +13,13 @@ import matplotlib.pyplot as plt
 import numpy as np
 import torch
 from matplotlib.figure import Figure
+from PIL import Image
+from torch.utils.data import Dataset
 
 import identica as ii
-from identica import metrics, plots, studies
-from identica.datasets import dsprites, threedident
+from identica import baselines, metrics, plots, studies, theory
+from identica.datasets import dsprites, images, natural_sprites, neurons, recordings, threedident
+from identica.training import Stopping
 
 
 class Base(NamedTuple):
@@ -50,8 +53,10 @@ def objective() -> ii.Contrastive:
     return ii.Contrastive(model(), ii.InfoNCE(ii.Laplace(1.0)))
 
 
-def fitted() -> ii.ContrastiveICA:
-    return ii.ContrastiveICA(2, steps=2, batch=8, network=ii.MLP(3, 2, hidden=(8,))).fit(factors())
+@cache
+def fitted(**parameters: Any) -> ii.ContrastiveICA:
+    settings: dict[str, Any] = {"steps": 2, "batch": 8, **parameters}
+    return ii.ContrastiveICA(2, network=ii.MLP(3, 2, hidden=(8,)), **settings).fit(factors())
 
 
 def fit(X: Any, X_pos: Any, groups: Any, lag: Any, labels: Any, **parameters: Any) -> Any:
@@ -59,6 +64,35 @@ def fit(X: Any, X_pos: Any, groups: Any, lag: Any, labels: Any, **parameters: An
     network = ii.MLP(3, 2, hidden=(8,))
     ica = ii.ContrastiveICA(**settings | {"network": network} | parameters)
     return ica.fit(X, X_pos, lag=lag, groups=groups, labels=labels)
+
+
+def loaded(folder: Path, **arguments: Any) -> Any:
+    fitted().save(folder / "saved")
+    return ii.ContrastiveICA.load(**arguments)
+
+
+class Items(Dataset[Any]):
+    """A data set, all of whose items but the first are the same."""
+
+    def __init__(self, item: Any) -> None:
+        self.item = item
+
+    def __len__(self) -> int:
+        return 60
+
+    def __getitem__(self, index: int) -> Any:
+        return self.item if index else (torch.zeros(3), torch.zeros(3))
+
+
+def from_sources(source: str, x: Any, x_pos: Any) -> Any:
+    """Fit to pairs that a function, an iterable or a data set gives."""
+    network, given = ii.MLP(3, 2, hidden=(8,)), (x, x_pos)
+    X = {
+        "function": lambda size, generator: given,
+        "iterable": iter([given] * 3),
+        "data set": Items(given),
+    }[source]
+    return ii.ContrastiveICA(2, steps=2, batch=8, network=network).fit(X)
 
 
 def _drawn(plot: Callable[..., Any], **arguments: Any) -> Any:
@@ -151,13 +185,16 @@ def bases(folder: Path) -> Iterator[Base]:
     yield Base("MLP()", ii.MLP(3, 2), {"x": code})
     yield Base("ConvEncoder", ii.ConvEncoder, {"n_out": 2, "channels": 1, "scale": 1.0, "seed": 0})
     yield Base("ConvEncoder()", ii.ConvEncoder(2), {"x": torch.zeros(1, 64, 64)})
-    yield Base("SphereHead", ii.SphereHead, {"space": ii.Sphere(3), "learnable": True})
-    yield Base("BoxHead", ii.BoxHead, {"space": ii.Box(3), "learnable": True, "start": 1.0})
+    learnt = {"learnable": True, "lr": 0.1}
+    yield Base("SphereHead", ii.SphereHead, {"space": ii.Sphere(3), "soften": 2, **learnt})
+    yield Base("BoxHead", ii.BoxHead, {"space": ii.Box(3), "start": 1.0, **learnt})
+    for head in (ii.SphereHead(ii.Sphere(3)), ii.BoxHead(ii.Box(3))):
+        yield Base(f"{type(head).__name__}()", head, {"codes": code})
     yield Base("EuclideanHead()", ii.EuclideanHead(), {"codes": code})
     parts = {"space": ii.Box(3), "conditional": ii.Laplace(1.0), "encoder": ii.MLP(3, 3)}
     yield Base("ContrastiveModel", ii.ContrastiveModel, {**parts, "head": None, "potential": None})
     yield Base("ContrastiveModel()", model(), {"x": code})
-    yield Base("Potential", ii.Potential, {"n": 3, "hidden": (4,), "seed": 0})
+    yield Base("Potential", ii.Potential, {"n": 3, "hidden": (4,), "seed": 0, "lr": 0.1})
     yield Base("Potential()", ii.Potential(3), {"codes": code})
     infonce = {
         "conditional": ii.Laplace(1.0),
@@ -171,6 +208,15 @@ def bases(folder: Path) -> Iterator[Base]:
         "anneal": (0.5, 10),
     }
     yield Base("InfoNCE", ii.InfoNCE, infonce)
+    pulled = {
+        "positive_in_denominator": False,
+        "symmetric": True,
+        "learn_tau": True,
+        "pull": (1.0, 0, 5),
+    }
+    yield Base(
+        "InfoNCE, a pull", ii.InfoNCE, {"conditional": ii.VonMisesFisher(1.0), "tau": 1.0, **pulled}
+    )
     pair = {"h": code, "h_pos": code}
     yield Base("InfoNCE()", ii.InfoNCE(ii.Laplace(1.0)), {**pair, "potential": None})
     uniform = {"alpha": 0.5, "p": 1.0, "self_negative": False, "anneal": (0.1, 5)}
@@ -193,6 +239,7 @@ def bases(folder: Path) -> Iterator[Base]:
         "Contrastive", ii.Contrastive, {"model": model(), "loss": ii.InfoNCE(ii.Laplace(1.0))}
     )
     yield Base("Supervised", ii.Supervised, {"model": model()})
+    yield Base("Stopping", Stopping, {"score": "bits", "patience": 5, "memory": 0.9})
     yield Base(
         "train",
         ii.train,
@@ -201,9 +248,13 @@ def bases(folder: Path) -> Iterator[Base]:
             "sample": process().sample,
             "training": ii.Training(steps=1, batch=8, optimizer="adam"),
             "seed": 0,
-            "score": None,
+            "until": 1,
+            "stopping": Stopping("bits", 5),
+            "score": lambda: {"bits": 1.0},
             "out": None,
+            "progress": None,
             "tick": None,
+            "tensorboard": False,
         },
     )
     asked = {"process": process(), "model": model(), "tau": 1.0}
@@ -216,12 +267,17 @@ def bases(folder: Path) -> Iterator[Base]:
         "network": None,
         "window": 1,
         "missing": "drop",
+        "learn_precision": True,
+        "marginal": "any",
         "steps": 1,
         "batch": 8,
         "lr": 0.01,
         "optimizer": "adam",
         "device": "cpu",
         "random_state": 0,
+        "progress": False,
+        "folder": None,
+        "tensorboard": False,
     }
     pairs = {"X": z, "X_pos": z, "lag": None, "groups": None, "labels": None}
     yield Base("ContrastiveICA.fit", fit, {**pairs, **parameters})
@@ -233,8 +289,29 @@ def bases(folder: Path) -> Iterator[Base]:
         "labels": [0, 1] * (len(z) // 2),
     }
     yield Base("ContrastiveICA.fit, a sequence", fit, {**sequence, **parameters})
-    yield Base("ContrastiveICA.transform", fitted().transform, {"X": z})
-    yield Base("ContrastiveICA.score", fitted().score, {"X": z, "X_pos": z})
+    trial = {**pairs, "X": None, "X_pos": None}
+    yield Base("ContrastiveICA.fit, sessions", lambda x: fit(**trial | {"X": [z, x]}), {"x": z})
+    for source, x in (("function", code), ("iterable", code), ("data set", code[0])):
+        name, call = f"ContrastiveICA.fit, a {source}", partial(from_sources, source)
+        yield Base(name, call, {"x": x, "x_pos": x})
+    ica = fitted(marginal="any")
+    seen = {"X": z, "X_pos": None, "lag": 1, "groups": [0] * len(z), "labels": [0, 1] * 30}
+    rows = {"X": z, "groups": [0] * len(z)}
+    yield Base("ContrastiveICA.transform", ica.transform, rows)
+    yield Base("ContrastiveICA.log_density", ica.log_density, rows)
+    yield Base("ContrastiveICA.score", ica.score, {"X": z, "X_pos": z})
+    yield Base("ContrastiveICA.score, a sequence", ica.score, seen)
+    yield Base("ContrastiveICA.guarantee", ica.guarantee, {"process": process()})
+    yield Base("ContrastiveICA.save", fitted().save, {"path": folder / "saved"})
+    saved = {"path": folder / "saved", "network": ii.MLP(3, 2, hidden=(8,))}
+    yield Base("ContrastiveICA.load", partial(loaded, folder), saved)
+
+    # what was recovered
+    yield Base("isometry", theory.isometry, {"z": z, "h": z, "random_state": 0})
+    uniform_on = {"h": z, "space": ii.Box(3), "random_state": 0}
+    yield Base("distance_from_uniform", theory.distance_from_uniform, uniform_on)
+    turned = {"dim": 3, "kappa": 1.0, "kappa_model": 2.0, "radius": 1.0}
+    yield Base("vmf_cross_entropy", theory.vmf_cross_entropy, turned)
 
     # metrics
     both = {"z": z, "h": z}
@@ -284,14 +361,47 @@ def bases(folder: Path) -> Iterator[Base]:
         yield Base(name, call, {**arguments, "ax": Figure().subplots()})
 
     # data sets and studies
+    some = {"n": 2, "rng": 0}
+    for drawn in (dsprites.sample, dsprites.pairs_uni, dsprites.pairs_lap):
+        yield Base(f"dsprites.{drawn.__name__}", drawn, some)
+    classes = np.zeros((1, 5), int)
+    yield Base("dsprites.index_of", dsprites.index_of, {"latents_classes": classes})
+    yield Base("dsprites.classes_of", dsprites.classes_of, {"index": [0, 1]})
+    yield Base("natural_sprites.render", natural_sprites.render, {"factors": np.zeros((1, 5))})
+    pictures = folder / "pictures"
+    pictures.mkdir(exist_ok=True)
+    Image.fromarray(np.zeros((4, 4), np.uint8)).save(pictures / "1.png")
+    yield Base("images.load", images.load, {"folder": pictures})
+    spikes = {"rows": 50, "rate": 0.25, "seed": 0}
+    yield Base("neurons.place_cells", neurons.place_cells, spikes)
+    turning = {**spikes, "uneven": True}
+    yield Base("neurons.head_direction_cells", neurons.head_direction_cells, turning)
+    counts, track = np.ones((5, 2), int), np.linspace(0, 1, 5)
+    recording = {
+        "name": "x",
+        "counts": counts,
+        "label": track,
+        "bin": 0.1,
+        "direction": np.zeros(5, int),
+    }
+    yield Base("Recording", recordings.Recording, recording)
+    np.savez(folder / "rat.npz", counts=counts, position=track, direction=np.zeros(5, int))
+    rat = {"name": "achilles", "path": folder / "rat.npz"}
+    yield Base("recordings.load", recordings.load, rat)
     yield Base("dsprites.render", dsprites.render, {"latents_classes": np.zeros((1, 5), int)})
     scene = {"raw_latents": np.zeros((1, 10)), "size": 4, "samples": 1}
+    yield Base("threedident.place", threedident.place, {"raw_latents": np.zeros((1, 10))})
+    yield Base("threedident.latents", threedident.latents, {"x": 0.0, "y": [0.0, 0.1]})
+    size = {"n": 2, "beta": 1.0, "channels": 1, "scale": 1.0, "network": "conv", "seed": 0}
+    slow = {**size, "gamma": 10.0, "rate": 6.0, "entropy": 0.5}
+    yield Base("AdaGVAE", baselines.AdaGVAE, size)
+    yield Base("SlowVAE", baselines.SlowVAE, slow)
     yield Base("threedident.render", threedident.render, scene)
     yield Base("studies.load", studies.load, {"study": "icml-table1"})
     yield Base("studies.find", studies.find, {"study": "icml-table1"})
     done = folder / "done"
     reproduce(study="theorem1", rows=[1], seeds=[0], workers=1, out=done)
-    yield Base("studies.report", studies.report, {"folder": done, "study": None})
+    yield Base("studies.report", studies.report, {"folder": done, "study": None, "force": False})
     yield Base(
         "studies.reproduce",
         reproduce,
@@ -302,6 +412,7 @@ def bases(folder: Path) -> Iterator[Base]:
             "preset": "fast",
             "workers": 1,
             "engine": "local",
+            "address": None,
             "out": folder,
         },
     )

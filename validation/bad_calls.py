@@ -32,7 +32,7 @@ from identica import InputError
 from identica.errors import NonFiniteLossError
 from validation._base_calls import Base, bases
 
-SECONDS = 60.0  # a call that takes longer hangs; the first of a worker loads and compiles
+SECONDS = 300.0  # a call that takes longer hangs; the first of a worker loads and compiles
 FUNCTIONS = ("network", "score", "tick")  # arguments that may be functions
 
 
@@ -105,9 +105,9 @@ def bad_values() -> list[Bad]:
     ]
 
 
-def calls(folder: Path) -> Iterator[tuple[str, Base, str | None, Any]]:
+def calls(bases: Iterable[Base]) -> Iterator[tuple[str, Base, str | None, Any]]:
     """Every call by name: first as it should be, then with one argument replaced."""
-    for base in bases(folder):
+    for base in bases:
         yield base.name, base, None, None
         for argument in base.arguments:
             for bad in bad_values():
@@ -138,7 +138,7 @@ def work(start: int, every: int, only: str | None) -> None:
     """Make the calls from number `start` on, and print a line before and after each."""
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder, chdir(folder):  # for relative paths
-        for number, (name, base, argument, value) in enumerate(calls(Path(folder))):
+        for number, (name, base, argument, value) in enumerate(calls(bases(Path(folder)))):
             skipped = only is not None and not name.startswith(only)
             if number < start or number % every or skipped:
                 continue

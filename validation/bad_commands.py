@@ -25,10 +25,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from PIL import Image
 
 from validation.bad_files import BAD, ROWS, npy, write
 
-SECONDS = 20  # after which a command line is taken to be at work instead of refusing
+SECONDS = (
+    20  # of the processor, after which a command line is taken to be at work instead of refusing
+)
+STUCK = 600  # seconds after which it waits for what does not come, however loaded the machine is
 MEMORY = 6 << 30  # bytes that a command line may ask for
 HUGE = str(10**12)
 ENDLESS = "9" * 5000
@@ -73,8 +77,14 @@ def prepare(folder: Path) -> None:
     # devices of our own: a rename as root would replace the real ones
     _device(folder / "null", 3)
     _device(folder / "full", 7)
+    (folder / "holes.npy").write_bytes(npy(np.full((40, 3), np.nan)))
     (folder / "empty").mkdir()
     (folder / "data").mkdir()
+    for name, images in (("photo", 1), ("photos", 2), ("frames", 3)):
+        (folder / name).mkdir()
+        for number in range(images):
+            Image.new("L", (4, 4)).save(folder / name / f"{number}.png")
+    (folder / "photos" / "1.png").write_bytes(b"no such thing")
     (folder / "bad").mkdir()
     for name in BAD:
         write(folder / "bad", name)
@@ -220,10 +230,29 @@ def fit() -> Iterator[Command]:
         "--device": ("", "nonsense", "cuda:99", "meta"),
         "--restarts": ("0", "1", *NO_NUMBERS),
         "--window": ("0", HUGE, "40", *NO_NUMBERS),
+        "--marginal": ("", "all", "Any", "0"),
     }
     for option, values in options.items():
         for value in values:
             yield ("fit", "good.npy", "--out", "new", f"{option}={value}")
+    for flag in ("--precision", "--plot", "--tensorboard", "--no-diagnosis"):
+        yield ("fit", "good.npy", "--out", "new", f"{flag}=1")
+        yield ("fit", "good.npy", "--out", "new", flag, "--steps", "0")
+    for folder in ("empty", "bad", "data", "photo", "photos", "frames"):
+        yield ("fit", folder, "--out", "new")
+    for more in (
+        ("--columns", "a"),
+        ("--index", "a"),
+        ("--array", "x"),
+        ("--positives", "photos"),
+        ("--groups", "short.npy"),
+    ):
+        yield ("fit", "frames", "--out", "new", *more)
+    for name in ("holes.npy", "bad/nan.npy"):
+        for more in ((), ("--missing", "drop", "--lag", "40"), ("--missing", "dorp")):
+            yield ("fit", name, "--out", "new", *more)
+    yield ("fit", "holes.npy", "--out", "new", "--missing", "drop")
+    yield ("fit", "good.npy", "--out", "new", "--marginal", "any", "--conditional", "vmf")
     for more in (
         ("--array", "y"),
         ("--array", "day"),
@@ -268,6 +297,13 @@ def reproduce() -> Iterator[Command]:
         yield (*one, f"--engine={value}")
     for value in ("0", *NO_NUMBERS):
         yield (*one, f"--workers={value}")
+    for engine in ("local", "nonsense"):
+        yield (*one, "--engine", engine, "--address", "127.0.0.1:1")
+    for study in ("recordings", "marginals", "workshop-table2"):
+        yield ("reproduce", study, "--out", "new", "--rows", "99")
+        yield ("reproduce", study, "--out", "new", "--seeds", "-1", "--list")
+    yield ("reproduce", "recordings", "--rows", "1", "--seeds", "0", "--out", "new")
+    yield ("reproduce", "--list", "nonsense")
     for out in NO_FOLDERS:
         yield ("reproduce", "icml-table1", "--rows", "1", "--seeds", "0", "--out", out)
     for name in (*FOREIGN, "study", "shape", "numbers"):
@@ -280,8 +316,12 @@ def reproduce() -> Iterator[Command]:
 def report() -> Iterator[Command]:
     for folder in ("", "none", "empty", ".", "good.npy", *NO_FOLDERS, "dangling"):
         yield ("report", folder)
+        yield ("report", folder, "--force")
     for name in (*FOREIGN, "study", "shape", "numbers"):
         yield ("report", f"foreign-{name}")
+        yield ("report", f"foreign-{name}", "--force")
+    yield ("report", "--force")
+    yield ("report", "none", "--force=1")
 
 
 def data() -> Iterator[Command]:
@@ -301,6 +341,12 @@ def data() -> Iterator[Command]:
     yield (*build, "--n", "1", "--engine", "")
     for out in (*NO_FOLDERS, *(f"foreign-{name}" for name in FOREIGN[:8])):
         yield ("data", "3dident", "build", "--n", "1", "--size", "16", "--out", out)
+    yield (*build, "--n", "0", "--packed")
+    yield (*build, "--n", "1", "--packed=1")
+    yield ("data", "recordings")
+    yield ("data", "recordings", "check")
+    for names in (("",), ("nonsense",), ("Achilles",), ("achilles", "nonsense"), ("gatsby",)):
+        yield ("data", "recordings", "check", *names)
     for folder in ("", "none", "empty", "good.npy", "file", *NO_FOLDERS[:5]):
         yield ("data", "3dident", "check", folder)
         yield ("data", "3dident", "show", folder, "--out", "new.png")
@@ -345,8 +391,13 @@ def answer(command: Command) -> tuple[int | None, str, str]:
         raise TooLongError
 
     err, out = io.StringIO(), io.StringIO()
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(SECONDS)
+    alarms = (
+        (signal.ITIMER_PROF, signal.SIGPROF, SECONDS),
+        (signal.ITIMER_REAL, signal.SIGALRM, STUCK),
+    )
+    before = [signal.signal(number, stop) for _, number, _ in alarms]
+    for timer, _, seconds in alarms:
+        signal.setitimer(timer, seconds)
     try:
         with contextlib.redirect_stderr(err), contextlib.redirect_stdout(out):
             return cli.main(list(command)), err.getvalue(), ""
@@ -355,8 +406,9 @@ def answer(command: Command) -> tuple[int | None, str, str]:
     except (Exception, KeyboardInterrupt):
         return None, err.getvalue(), traceback.format_exc()
     finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+        for (timer, number, _), handler in zip(alarms, before, strict=True):
+            signal.setitimer(timer, 0)
+            signal.signal(number, handler)
 
 
 def judge(command: Command, ground: Path) -> Iterator[Fault]:
@@ -390,7 +442,7 @@ def _faults(command: Command, code: int | None, err: str, trace: str) -> Iterato
 def in_subprocess(command: Command, ground: Path) -> Iterator[Fault]:
     """The same, as a user would call it."""
     call = [sys.executable, "-m", "identica.cli", *command]
-    done = subprocess.run(call, cwd=ground, capture_output=True, timeout=120, check=False)
+    done = subprocess.run(call, cwd=ground, capture_output=True, timeout=STUCK, check=False)
     err = done.stderr.decode(errors="replace")
     trace = err if "Traceback" in err else ""
     yield from _faults(command, done.returncode, err, trace)

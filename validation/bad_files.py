@@ -112,7 +112,7 @@ BAD: dict[str, Bad] = {
     "fields.npy": Bad(lambda: npy(np.zeros(4, "f8,i4")), "plain array"),
     "fields.npz": Bad(lambda: npz(x=np.zeros(4, "f8,i4")), "plain array"),
     "none.npz": Bad(lambda: npz(), "holds none"),
-    "several.npz": Bad(lambda: npz(a=ROWS, b=ROWS), "array must be said"),
+    "several.npz": Bad(lambda: npz(a=ROWS, b=ROWS), "array must be given"),
     "raw-member.npz": Bad(lambda: archive(b"not an array"), "damaged or not"),
     "scalar.npy": Bad(lambda: npy(np.array(3.0)), "shape"),
     "vector.npy": Bad(lambda: npy(np.arange(40.0)), "shape"),

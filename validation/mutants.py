@@ -1,16 +1,19 @@
 """Do the tests notice a wrong program? Small faults, one at a time, and the share that some test catches.
 
-    python -m validation.mutants --count 60 --seed 1
+    python -m validation.mutants --count 60 --seed 1            # again, it goes on where it was stopped
     python -m validation.mutants --seed 2 src/identica/metrics src/identica/spaces.py
 
 Each mutant changes one operator, comparison, constant, condition or sign of one module in a copy of the
 tree. It meets the test files one by one: the one that mirrors the module and the module's own doctests,
 those that import the module, then those that import what imports it, the most specific first, until a test
-fails or `AFFORDED` seconds are over. Results go to results/mutants.json as they come.
+fails or `AFFORDED` seconds are over. Results go to results/mutants.json as they come; what it says about the
+same change of the same module and seed is not asked again, so delete it after changes of the tests.
 
 A mutant is *caught* if a test fails with it and passes without it. It *timed out*, which does not count as
 caught, if a file takes more than `SLOWEST` seconds with it and, run again at once, less than a third of that
-without it. A file that takes longer is left out from then on. All other mutants *survived*.
+without it. A file that takes longer is left out from then on. All other mutants *survived*. Seconds are
+those of the processor, so that other work on the machine changes no verdict, but for tests that wait for
+something that does not come: those are `STUCK`.
 
 Left alone is what changes no number, message or file, whatever its value:
 
@@ -31,31 +34,33 @@ import ast
 import json
 import os
 import random
+import resource
 import shutil
 import signal
 import sys
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from multiprocessing import get_context
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 ROOT = Path(__file__).parent.parent
 HOME = ROOT / "src" / "identica"
 RESULTS = ROOT / "results" / "mutants.json"
-AFFORDED = 40  # seconds of tests after which no further file is tried
-SLOWEST = 120  # seconds of one file
+AFFORDED = 40  # seconds of processor time in tests after which no further file is tried
+SLOWEST = 120  # such seconds of one file
+STUCK = 600  # seconds after which a file hangs, however loaded the machine is
 FORK = get_context("fork")
 PASSED = (0, 5)  # exit codes of pytest; 5: there are no tests
 
 MUTATED = """
-    _bessel _io _powers _random _rejection _samplers _serialize _tensors _validate
+    _bessel _io _powers _random _samplers _serialize _tensors _validate
     spaces families mixing process heads encoders theory recipes checkpoints
-    distributed losses training metrics estimator diagnosis runs
+    distributed potential losses training metrics estimator diagnosis runs
     studies/experiment studies/study studies/table studies/runner studies/synthetic
 """
 SIZES = {
@@ -94,7 +99,7 @@ def sources(paths: list[Path]) -> list[Path]:
     found: list[Path] = []
     for path in paths or [HOME / name for name in MUTATED.split()]:
         found += sorted(path.rglob("*.py")) if path.is_dir() else [path.with_suffix(".py")]
-    return [path for path in found if path.name not in ("__init__.py", "page.py")]
+    return [path for path in found if path.name not in ("__init__.py", "card.py", "page.py")]
 
 
 def left_alone(tree: ast.AST) -> set[ast.AST]:
@@ -242,16 +247,18 @@ class Copy:
 
     def run(self, test: str, kernels: Path | None) -> tuple[int | None, str, float]:
         """Run tests: exit code (None: too slow), the test that failed, and seconds."""
-        start = time.monotonic()
+        start = _spent()
         self.failed.write_text(test, encoding="utf-8")
         process = FORK.Process(target=_pytest, args=(self, test, kernels))
         process.start()
-        process.join(SLOWEST)
+        process.join(STUCK)
         code = process.exitcode
-        if code is None:
-            os.killpg(cast(int, process.pid), signal.SIGKILL)  # with its workers
+        if code in (None, -signal.SIGXCPU):
+            code = None
+            with suppress(ProcessLookupError):
+                os.killpg(cast(int, process.pid), signal.SIGKILL)  # with its workers
             process.join()
-        return code, self.failed.read_text(encoding="utf-8"), time.monotonic() - start
+        return code, self.failed.read_text(encoding="utf-8"), _spent() - start
 
     def passes(self, test: str) -> bool:
         """Whether a test passes without a mutant; asked when it first fails with one."""
@@ -270,6 +277,12 @@ def preload() -> None:
         import_module(name)
 
 
+def _spent() -> float:
+    """Seconds of processor time of the tests that have ended, and of their workers."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def _pytest(copy: Copy, test: str, kernels: Path | None) -> None:
     """In a process of its own: run tests in a copy of the tree."""
     import pytest
@@ -280,6 +293,7 @@ def _pytest(copy: Copy, test: str, kernels: Path | None) -> None:
                 copy.failed.write_text(report.nodeid, encoding="utf-8")
 
     os.setsid()
+    resource.setrlimit(resource.RLIMIT_CPU, (SLOWEST, resource.RLIM_INFINITY))
     os.chdir(copy.root)
     source = str(copy.root / "src")
     sys.path.insert(0, source)
@@ -338,34 +352,44 @@ def mutants(paths: list[Path], count: int, seed: int) -> Iterator[tuple[Path, in
         yield path, getattr(node, "lineno", 0), kind, text
 
 
+def known_verdicts(seed: int) -> dict[tuple[Any, ...], tuple[str, str | None]]:
+    """What a run that was stopped has found."""
+    written = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
+    if written.get("seed") != seed:
+        return {}
+    verdicts = {}
+    for record in written["mutants"]:
+        *place, found, test = record.values()
+        verdicts[tuple(place)] = found, test
+    return verdicts
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("paths", nargs="*", type=lambda path: Path(path).resolve())
     parser.add_argument("--count", type=int, default=60)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    records: list[dict[str, object]] = []
+    known = known_verdicts(options.seed)
+    records: list[dict[str, Any]] = []
     totals: Counter[str] = Counter()
     preload()
     with tempfile.TemporaryDirectory() as home:
         copy = Copy(Path(home))
         for path, line, kind, text in mutants(options.paths, options.count, options.seed):
-            found, test = verdict(copy, path, text)
-            totals[found] += 1
             before = copy.place(path).read_text(encoding="utf-8").splitlines()
             lines = zip(before, text.splitlines(), strict=False)
             source, mutant = next(pair for pair in lines if pair[0] != pair[1])
-            records.append(
-                {
-                    "module": str(path.relative_to(ROOT)),
-                    "line": line,
-                    "kind": kind,
-                    "source": source.strip(),
-                    "mutant": mutant.strip(),
-                    "verdict": found,
-                    "test": test,
-                }
-            )
+            record: dict[str, Any] = {
+                "module": str(path.relative_to(ROOT)),
+                "line": line,
+                "kind": kind,
+                "source": source.strip(),
+                "mutant": mutant.strip(),
+            }
+            found, test = known.get(tuple(record.values())) or verdict(copy, path, text)
+            records.append(record | {"verdict": found, "test": test})
+            totals[found] += 1
             print(f"{dict(totals)}: {records[-1]}", file=sys.stderr, flush=True)
             result = {"seed": options.seed, "totals": totals, "mutants": records}
             RESULTS.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")

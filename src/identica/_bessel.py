@@ -5,17 +5,6 @@ from __future__ import annotations
 import math
 
 
-def log_mean_exp_cosine(dim: int, kappa: float) -> float:
-    """log E e^{κ cos} for a uniform direction, = log[Γ(n/2) (2/κ)^{n/2−1} I_{n/2−1}(κ)].
-
-    >>> round(log_mean_exp_cosine(10, 10.0), 5)
-    3.85221
-    """
-    if _is_small(dim, kappa):
-        return _log_series(dim, kappa)
-    return kappa + log_mean_exp_gap(dim, kappa)
-
-
 def mean_cosine(dim: int, kappa: float) -> float:
     """E cos∠(z, μ) = I_{n/2}(κ) / I_{n/2−1}(κ) of the von Mises–Fisher distribution.
 
@@ -28,7 +17,11 @@ def mean_cosine(dim: int, kappa: float) -> float:
 
 
 def log_mean_exp_gap(dim: int, kappa: float) -> float:
-    """log E e^{κ(cos − 1)} for a uniform direction."""
+    """log E e^{κ(cos − 1)} for a uniform direction, = log[Γ(n/2) (2/κ)^{n/2−1} e^{−κ} I_{n/2−1}(κ)].
+
+    >>> round(10.0 + log_mean_exp_gap(10, 10.0), 5)
+    3.85221
+    """
     if _is_small(dim, kappa):
         return _log_series(dim, kappa) - kappa
     order = dim / 2 - 1

@@ -34,12 +34,12 @@ def tag(name: str, *content: object, style: str = "") -> Markup:
 
 def items(lines: Iterable[object]) -> Markup:
     """A list; nothing if it is empty."""
-    found = [tag("li", line) for line in lines]
-    return tag("ul", *found, style="margin:.2em 0;padding-left:1.4em") if found else Markup()
+    elements = [tag("li", line) for line in lines]
+    return tag("ul", *elements, style="margin:.2em 0;padding-left:1.4em") if elements else Markup()
 
 
 def details(summary: str, *content: object) -> Markup:
-    """Content that opens with a click."""
+    """Content that is collapsed under a summary."""
     return tag("details", tag("summary", summary, style="cursor:pointer"), *content)
 
 
@@ -59,7 +59,7 @@ def table(head: Sequence[object], rows: Iterable[Sequence[object]]) -> Markup:
 
 
 def card(title: str, *content: object, colour: str = PLAIN) -> Markup:
-    """A title and what belongs to it, beside a line of its colour."""
+    """A card with a title, content and a coloured line at the left."""
     head = tag("strong", title, style=f"color:{colour}")
     style = f"border-left:4px solid {colour};padding:.4em .8em;max-width:60em"
     return tag("div", head, *content, style=style)

@@ -1,4 +1,4 @@
-"""Writing files so that a reader never sees half of one."""
+"""Atomic writing of files, and file locks."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from identica.errors import InputError
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A temporary name beside `path` that takes its place when the block ends well.
+    """Yield a temporary path next to `path`, which replaces it if the block succeeds.
 
-    A symbolic link stays, and what it points to is replaced. A device or pipe is refused.
-    Errors name `path`, and the temporary file never stays behind.
+    A symbolic link is kept and its target is replaced. A device or pipe is refused. Errors name `path`, and
+    the temporary file is always removed.
     """
     target = Path(os.path.realpath(_checked("path", path)))
     if target.exists() and not target.is_file() and not target.is_dir():
@@ -82,7 +82,7 @@ def _checked(name: str, path: Path) -> Path:
 
 
 def read_json(path: Path) -> Any:
-    """What a JSON file holds; a damaged one gives one clear error."""
+    """Read a JSON file; raise a clear error if it is damaged."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
@@ -93,7 +93,7 @@ def read_json(path: Path) -> Any:
 def locked(path: Path) -> Iterator[None]:
     """Wait for the lock of a file, and hold it.
 
-    It dies with its process, so one that is killed leaves nothing to clean up.
+    The lock is released when its process ends, even if it is killed, so no stale lock remains.
     """
     import fcntl
 
@@ -104,7 +104,7 @@ def locked(path: Path) -> Iterator[None]:
 
 @contextmanager
 def first_free(paths: Sequence[Path]) -> Iterator[int]:
-    """Hold the lock of one of several files, and give its number; wait while others hold them all."""
+    """Hold the lock of one of several files and yield its index; wait while all are locked."""
     import fcntl
 
     while True:

@@ -5,20 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from identica._compiled import compiler
 
 # Only fused multiply-adds: the formulas depend on their order.
-_compiled = njit(fastmath={"contract"}, error_model="numpy", nogil=True, cache=True)
+_inlined = compiler("contract", forceinline=True)
 
 
-@_compiled
+@_inlined
 def exp2(t: Any) -> Any:
     """2^t in float32 for −127 ≤ t < 128, where −127 gives 0."""
     whole = np.rint(t)
     return _two_to(whole, t - whole)
 
 
-@_compiled
+@_inlined
 def power_of(x: Any, p: Any) -> Any:
     """x^p in float32 for x ≥ 0, with 0 at 0 whatever p: x = 2^e·m, log2(m) by the series of artanh."""
     one, bits = np.float32(1), np.float32(x).view(np.int32)
@@ -39,7 +40,7 @@ def power_of(x: Any, p: Any) -> Any:
     return _two_to(whole, rest) if x >= np.float32(1.2e-38) else np.float32(0)
 
 
-@_compiled
+@_inlined
 def _two_to(whole: Any, x: Any) -> Any:
     """2^(whole + x) for |x| ≤ ½: a polynomial (within 4e-9) times what the bits of the exponent say."""
     y = np.float32(1.5238006e-4)

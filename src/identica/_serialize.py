@@ -43,7 +43,7 @@ def to_plain(value: Any) -> Any:
 
 
 def from_plain(data: Any) -> Any:
-    """What `to_plain` was given; lists become tuples.
+    """The inverse of `to_plain`, except that lists become tuples.
 
     >>> from_plain(to_plain(spaces.Product(spaces.Sphere(3), spaces.Box(2))))
     Product(Sphere(dim=3, radius=1.0), Box(dim=2, low=0.0, high=1.0))

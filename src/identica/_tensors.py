@@ -1,4 +1,4 @@
-"""Checks of tensors, data types and devices that a caller hands in."""
+"""Validation of tensors, data types and devices passed as arguments."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def floats(name: str, value: Any, *, meta: bool = False) -> Tensor:
     return value
 
 
-def points(name: str, value: Any, columns: int) -> Tensor:
-    """A …×n tensor of floats."""
-    if floats(name, value).shape[-1:] != (columns,):
+def points(name: str, value: Any, columns: int, *, meta: bool = False) -> Tensor:
+    """A …×n tensor of floats; with `meta`, it may be one without values."""
+    if floats(name, value, meta=meta).shape[-1:] != (columns,):
         raise InputError(f"{name} must have {columns} columns, got shape {tuple(value.shape)}")
     return value
 
@@ -81,7 +81,7 @@ def takes_doubles(convert: Convert) -> bool:
 
 
 def moved(tensor: Tensor, device: torch.device) -> Tensor:
-    """A tensor on a device, or as it is if that takes no doubles."""
+    """Move a tensor to a device, unless it is float64 and the device does not support that."""
     return tensor.to(device) if takes_doubles(lambda t: t.to(device)) else tensor
 
 

@@ -1,4 +1,4 @@
-"""Checks of what a caller hands in: one clear error that names the argument and what would be right."""
+"""Validation of arguments: one clear error that names the argument and the expected value."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from identica.errors import InputError
 
 
 class InputTypeError(InputError, TypeError):
-    """Input of a wrong type, where scikit-learn asks for a `TypeError`."""
+    """Input of a wrong type, for which scikit-learn requires a `TypeError`."""
 
 
 def is_auto(value: Any) -> bool:
-    """Whether a parameter is to be chosen (an array would compare entry by entry)."""
+    """Whether a parameter is "auto" (an array would be compared elementwise)."""
     return isinstance(value, str) and value == "auto"
 
 
@@ -117,15 +117,15 @@ def as_array(name: str, data: Any) -> NDArray[Any]:
 
 def as_floats(name: str, data: Any) -> NDArray[np.float64]:
     """Real numbers as a float64 array; dates, durations and complex numbers are not real numbers."""
-    found = as_array(name, data)
+    array = as_array(name, data)
     try:
-        scalars = found.flat if found.dtype.kind == "O" else ()
-        kinds = {found.dtype.kind, *(np.asarray(scalar).dtype.kind for scalar in scalars)}
+        scalars = array.flat if array.dtype.kind == "O" else ()
+        kinds = {array.dtype.kind, *(np.asarray(scalar).dtype.kind for scalar in scalars)}
         if kinds & set("cmM"):
             raise TypeError(
                 f"it holds {'complex numbers' if 'c' in kinds else 'dates or durations'}"
             )
-        return found.astype(np.float64, copy=False)
+        return array.astype(np.float64, copy=False)
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{name} must be numeric, N×d: {error}") from None
 
@@ -134,8 +134,8 @@ def same_rows(**matrices: NDArray[np.float64]) -> None:
     """All arguments must have the same number of rows."""
     lengths = {name: len(m) for name, m in matrices.items()}
     if len(set(lengths.values())) > 1:
-        told = ", ".join(f"{name} has {n}" for name, n in lengths.items())
-        raise InputError(f"{' and '.join(lengths)} must have the same number of rows: {told}")
+        listed = ", ".join(f"{name} has {n}" for name, n in lengths.items())
+        raise InputError(f"{' and '.join(lengths)} must have the same number of rows: {listed}")
 
 
 def instance(name: str, value: Any, kind: type | tuple[type, ...], example: str) -> None:
@@ -150,7 +150,7 @@ def instance(name: str, value: Any, kind: type | tuple[type, ...], example: str)
 
 
 def kind_of(value: Any) -> str:
-    """What a value is, in a word or two.
+    """A short description of a value for error messages.
 
     >>> kind_of(np.zeros((2, 3))), kind_of("a"), kind_of(None)
     ('a float64 ndarray of shape (2, 3)', "'a'", 'None')
@@ -177,14 +177,14 @@ def flag(name: str, value: Any) -> bool:
 
 
 def members(name: str, value: Any, what: str, number: int | None = None) -> list[Any]:
-    """What a list, tuple, range or one-dimensional array holds, which may have to be a certain number."""
+    """The items of a list, tuple, range or vector; optionally, of a required length."""
     try:
-        found = [] if isinstance(value, (str, bytes, dict)) else list(value)
+        items = [] if isinstance(value, (str, bytes, dict)) else list(value)
     except TypeError:
         raise InputError(f"{name} must be {what}, got {kind_of(value)}") from None
-    if number is not None and len(found) != number:
-        raise InputError(f"{name} must be {what}, got {len(found)} members")
-    return found
+    if number is not None and len(items) != number:
+        raise InputError(f"{name} must be {what}, got {len(items)} members")
+    return items
 
 
 def function(name: str, value: Any) -> None:

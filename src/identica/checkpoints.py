@@ -23,12 +23,12 @@ def save(path: Path, state: Any) -> None:
 
 
 def load(path: Path) -> Any:
-    """Read what `save` wrote; a damaged or foreign file gives one clear error."""
+    """Load a file written by `save`; raise a clear error if it is damaged or of another kind."""
     try:
         return unpack(path.read_bytes())
     except FileNotFoundError:
         raise InputError(f"{path} does not exist") from None
-    except Exception as error:  # whatever content of the wrong type, size or depth leads to
+    except Exception as error:  # content of the wrong type, size or depth may raise anything
         raise DamagedError(
             f"{path} is not a checkpoint of identica, or is damaged: {error}"
         ) from None
@@ -41,7 +41,7 @@ def save_weights(path: Path, module: torch.nn.Module) -> None:
 
 
 def load_weights(path: Path, module: torch.nn.Module) -> None:
-    """Read what `save_weights` wrote, or a plain safetensors file, into a module of the same shape."""
+    """Load weights written by `save_weights`, or any safetensors file, into a module of the same shape."""
     try:
         module.load_state_dict(_decoded(path.read_bytes())[0])
     except FileNotFoundError:
@@ -58,7 +58,7 @@ def pack(state: Any) -> bytes:
 
 
 def unpack(packed: bytes) -> Any:
-    """What was given to `pack`."""
+    """The inverse of `pack`."""
     tensors, tree = _decoded(packed)
     if tree is None:
         raise ValueError("it has no metadata of identica")
@@ -66,7 +66,7 @@ def unpack(packed: bytes) -> Any:
 
 
 def _write(path: Path, content: bytes) -> None:
-    # by way of bytes: safetensors' own files are closed to everybody else, even on a shared folder
+    # written as bytes: files that safetensors creates are readable by their owner only
     with replacing(path) as temporary:
         temporary.write_bytes(content)
 
@@ -79,12 +79,12 @@ def _encoded(tensors: dict[str, Tensor], tree: str | None = None) -> bytes:
 
 
 def _decoded(content: bytes) -> tuple[dict[str, Tensor], str | None]:
-    """What `_encoded` was given. Plain weights of others, which have no checksum, are read as well."""
+    """The inverse of `_encoded`; also reads plain safetensors files, which have no checksum."""
     from safetensors import SafetensorError
     from safetensors.torch import load
 
     try:
-        # copies, as bytes are no place for aligned tensors: products of others round differently
+        # copies: tensors within the bytes are not aligned, and products of unaligned ones round differently
         tensors = {name: tensor.clone() for name, tensor in load(content).items()}
     except SafetensorError as error:
         raise ValueError(str(error)) from None
@@ -98,19 +98,19 @@ def _decoded(content: bytes) -> tuple[dict[str, Tensor], str | None]:
 
 def checksum(tensors: Mapping[str, Tensor], tree: str | None = None) -> str:
     """A hash of named tensors and of the structure they belong to."""
-    found = hashlib.sha256((tree or "").encode())
+    digest = hashlib.sha256((tree or "").encode())
     for name, tensor in sorted(tensors.items()):
-        found.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
         # a copy, as a tensor of one entry may have any stride
         flat = tensor.cpu().flatten().clone(memory_format=torch.contiguous_format)
-        found.update(flat.view(torch.uint8).numpy().data)
-    return found.hexdigest()
+        digest.update(flat.view(torch.uint8).numpy().data)
+    return digest.hexdigest()
 
 
 def _take_out(value: Any, tensors: dict[str, Tensor]) -> Any:
     """The state as JSON, with tensors put aside under numbered names."""
     if isinstance(value, Tensor):
-        # the order of its axes in memory comes along: products of transposed matrices round otherwise
+        # the memory layout is stored as well: products of transposed matrices round differently
         order = sorted(range(value.ndim), key=value.stride, reverse=True)
         name = f"t{len(tensors)}"
         tensors[name] = value.detach().permute(order).clone(memory_format=torch.contiguous_format)

@@ -1,4 +1,4 @@
-"""Several processes as one: each encodes its part of every batch, negatives come from all of them.
+"""Distributed training: each process encodes its part of every batch, and negatives come from all parts.
 
     torchrun --nproc-per-node 2 script.py        # script: with processes(): train(…)
 
@@ -24,9 +24,9 @@ from identica.errors import DamagedError, InputError, LostProcessError
 from identica.process import Pool, Walk
 
 T = TypeVar("T")
-# Others wait while the first process scores. One that died is noticed without that.
+# Others wait while the first process evaluates. A dead process is detected without this timeout.
 PATIENCE = timedelta(hours=6)
-ERRORS: dict[str, type[Exception]] = {  # that are the same in all processes
+ERRORS: dict[str, type[Exception]] = {  # raised as the same type in all processes
     error.__name__: error for error in (InputError, DamagedError)
 }
 
@@ -35,8 +35,8 @@ ERRORS: dict[str, type[Exception]] = {  # that are the same in all processes
 def processes() -> Iterator[tuple[int, int]]:
     """Join the group that torchrun started, and give this process's number and how many there are.
 
-    Where there are GPUs, each process of a machine has its own. Outside torchrun it is a group of one,
-    and nothing happens.
+    If there are GPUs, each process of a machine uses its own. Outside torchrun, the group has a single
+    process and nothing happens.
 
     >>> with processes() as (rank, size):
     ...     print(rank, size)
@@ -77,7 +77,7 @@ def gather(codes: Tensor) -> tuple[Tensor, int]:
 
 
 class _AllGather(torch.autograd.Function):
-    """What all processes hold, one below the other; backward, the sum of what they all want."""
+    """Concatenate the tensors of all processes; the backward pass sums their gradients."""
 
     @staticmethod
     def forward(ctx: Any, codes: Tensor) -> Tensor:
@@ -89,7 +89,7 @@ class _AllGather(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Tensor:
-        if torch.is_grad_enabled():  # a graph would stop at this process
+        if torch.is_grad_enabled():  # a graph of the gradients would end at this process
             raise RuntimeError("there are no second derivatives across processes")
         gradient = gradient.contiguous().clone()
         dist.all_reduce(gradient)
@@ -121,10 +121,10 @@ def mean(value: float) -> float:
 
 
 def from_first(make: Callable[[], T]) -> T:
-    """What the first process makes, for all of them; what it raises, they all raise.
+    """Call a function in the first process, and return its result, or raise its error, in all processes.
 
-    It may be nested dicts and lists of tensors and plain values, which is all that processes send each
-    other: nothing is unpickled. An error other than an `InputError` is a `RuntimeError` for the others.
+    The result may be nested dicts and lists of tensors and plain values; nothing is pickled. An error
+    other than an `InputError` becomes a `RuntimeError` in the other processes.
 
     >>> from_first(lambda: 3)
     3

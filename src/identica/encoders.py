@@ -51,7 +51,7 @@ class MLP(nn.Module):
         assert isinstance(first, nn.Linear)
         points("x", x, first.in_features)
         for layer in self.layers[:-1]:
-            x = nn.functional.leaky_relu(layer(x))
+            x = nn.functional.leaky_relu(layer(x), inplace=True)  # nothing else needs its input
         return self.layers[-1](x)
 
 
@@ -100,13 +100,12 @@ class ConvEncoder(nn.Module):
 
 
 def blank(kind: type[nn.Module], *sizes: int, **options: Any) -> Any:
-    """A layer whose weights are not drawn yet, on the default device (`skip_init` alone takes the CPU)."""
+    """A layer with uninitialised weights on the default device (`skip_init` alone uses the CPU)."""
     return skip_init(kind, *sizes, device=torch.get_default_device(), **options)
 
 
 def initialise(network: nn.Module, seed: int, *, relu: bool = False) -> None:
-    """Redraw all weights and biases of linear and convolutional layers from a seed alone (creating the
-    layers with `blank` draws nothing).
+    """Initialise all linear and convolutional layers from a seed (`blank` leaves them uninitialised).
 
     They are U(±1/√fan-in) as in torch's own layers, or N(0, 2/fan-in) with biases of 0 for networks
     of ReLUs (He et al., "Delving deep into rectifiers", ICCV 2015).

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class InputError(ValueError):
-    """Input that cannot be used. The message names the argument and says what would be right."""
+    """Invalid input. The message names the argument and the expected value."""
 
 
 class DamagedError(InputError):
@@ -20,4 +20,4 @@ class LostProcessError(RuntimeError):
 
 
 class TrustWarning(UserWarning):
-    """A fit was done, but what it found cannot be trusted."""
+    """A fit succeeded, but its codes cannot be trusted."""

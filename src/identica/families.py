@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from identica import _samplers
-from identica._bessel import log_mean_exp_cosine, log_mean_exp_gap, mean_cosine
+from identica._bessel import log_mean_exp_gap, mean_cosine
 from identica._random import as_generator
 from identica._tensors import alike, floats, points, same_device
 from identica._validate import count, instance, nonnegative, positive
@@ -31,7 +31,6 @@ __all__ = [
     "Normal",
     "Uniform",
     "VonMisesFisher",
-    "log_mean_exp_cosine",
     "mean_cosine",
 ]
 

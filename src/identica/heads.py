@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from identica._tensors import floats, points
 from identica._validate import count, flag, instance, positive
 from identica.errors import InputError
 from identica.spaces import Box, Euclidean, Product, Space, Sphere
@@ -25,7 +26,7 @@ class Head(nn.Module):
 
 
 class EuclideanHead(Head):
-    """R^n as it is."""
+    """The identity, for R^n."""
 
     def forward(self, codes: Tensor) -> Tensor:
         return codes
@@ -34,9 +35,9 @@ class EuclideanHead(Head):
 class SphereHead(Head):
     """x/‖x‖·r with the radius r fixed or learnt.
 
-    With `soften`, x/‖x‖^a·r in training, where a rises from 0 to 1 in the first `soften` calls. A
-    continuous map onto the sphere cannot be unfolded once it is folded; one into space can, through
-    the origin. So the encoder learns in R^n at first, and its codes are normalised gradually.
+    With `soften`, x/‖x‖^a·r in training, where a rises from 0 to 1 over the first `soften` calls. A map onto
+    the sphere that is folded cannot unfold continuously, whereas in R^n it can, through the origin. So
+    the encoder starts in R^n, and its codes are normalised gradually.
 
     >>> SphereHead(Sphere(2, radius=3.0))(torch.tensor([[3.0, 4.0]]))
     tensor([[1.8000, 2.4000]])
@@ -61,6 +62,7 @@ class SphereHead(Head):
             self.register_buffer("calls", torch.tensor(0))
 
     def forward(self, codes: Tensor) -> Tensor:
+        floats("codes", codes, meta=True)
         hardness = 1.0
         if self.soften is not None:
             calls = self.get_buffer("calls")
@@ -76,8 +78,8 @@ class BoxHead(Head):
     """low + sigmoid(x)·b with the side lengths b fixed or learnt (one for all coordinates).
 
     Args:
-        space: the box; its sides are where b starts.
-        start: another starting value for all sides.
+        space: the box; its sides are the initial value of b.
+        start: another initial value for all sides.
     """
 
     low: Tensor
@@ -102,7 +104,7 @@ class BoxHead(Head):
 
     def forward(self, codes: Tensor) -> Tensor:
         sides = self.get_buffer("sides") * self.log_growth.exp()
-        return self.low + torch.sigmoid(codes) * sides
+        return self.low + torch.sigmoid(points("codes", codes, len(self.low), meta=True)) * sides
 
 
 class ProductHead(Head):

@@ -21,7 +21,7 @@ class Mixing(nn.Module, ABC):
 
     @abstractmethod
     def inverse(self, x: Tensor) -> Tensor:
-        """The z (N×n) with g(z) = x (N×m); for x off the image of g, some z nearby."""
+        """The z (N×n) with g(z) = x (N×m), or an approximation for x outside the image of g."""
 
 
 class InvertibleMLP(Mixing):
@@ -98,7 +98,7 @@ def _well_conditioned(
     for start in range(0, draws, 5000):
         weight = rng.uniform(-1, 1, (min(5000, draws - start), rows, columns))
         weight /= np.linalg.norm(weight, axis=1, keepdims=True)
-        # the condition number from the small Gram matrix: half the cost of the singular values
+        # condition numbers from the Gram matrices take half as long as from singular values
         spectrum = np.linalg.eigvalsh(weight.transpose(0, 2, 1) @ weight)
         condition = spectrum[:, -1] / np.maximum(spectrum[:, 0], 1e-300)
         i = int(condition.argmin())
@@ -109,7 +109,7 @@ def _well_conditioned(
 
 
 class CouplingFlow(Mixing):
-    """Affine coupling layers between random rotations, a smooth mixing of another kind.
+    """A smooth mixing made of affine coupling layers between random rotations.
 
     Each layer rotates z and then scales and shifts one half of the coordinates by a random
     two-layer network of the other half, x₂ = z₂·e^{s(z₁)} + t(z₁) with |s| ≤ `strength`

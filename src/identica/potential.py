@@ -1,4 +1,4 @@
-"""The potential: a learnt term of the critic that absorbs the marginal, whatever it is."""
+"""The potential: a learnt term of the loss that absorbs any marginal."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Potential(nn.Module):
 
     At the minimum of the loss −b is the log-density of the factors behind the negatives, up to a
     constant, and −b′ the log of the conditional's normaliser, which is constant on R^n and on the sphere.
-    What is left to the codes does not depend on the marginal any more.
+    The optimal codes then do not depend on the marginal.
 
-    Codes are detached: no gradient reaches them. A density of factors is a simple function of codes, but
-    as complicated a function of observations as the encoder. Both functions start at 0, where the loss is
-    the one without a potential.
+    Codes are detached, so no gradient reaches the encoder: the density of factors is a simple function of the
+    codes, but a function of the observations as complicated as the encoder. Both functions start at 0, where
+    the loss is that without a potential.
 
     Args:
         n: code dimensions.
@@ -54,9 +54,9 @@ class Potential(nn.Module):
 
     @torch.no_grad()
     def follow(self, old: Head, new: Head) -> None:
-        """Read the codes of another head of the same space: the same values for the same observations.
+        """Adapt to another head of the same space, with unchanged values for the same observations.
 
-        Heads of a space differ by the size of their codes, so all that changes is the first layer.
+        Heads of a space differ in the scale of their codes, so only the first layer changes.
         """
         first = self.network.layers[0]
         assert isinstance(first, nn.Linear)

@@ -15,7 +15,7 @@ from identica.families import Family, Uniform
 from identica.mixing import Mixing
 from identica.spaces import Space
 
-POOL_ROUNDS = 300  # a positive that is not found by then is too rare in the pool
+POOL_ROUNDS = 300  # rounds of rejection sampling before giving up
 
 
 class Pairs(NamedTuple):
@@ -45,7 +45,7 @@ class Labelled(NamedTuple):
 
 
 class Pool(NamedTuple):
-    """A batch whose observations are each other's positives: latents z (N×n), observations x (N×m)
+    """A batch whose observations serve as positives of each other: latents z (N×n), observations x (N×m)
     and the indices of the positives of each (N×K)."""
 
     z: Tensor
@@ -63,8 +63,8 @@ class Pool(NamedTuple):
 
 
 class Walk(NamedTuple):
-    """A batch in which each observation is a positive of the one before it: latents z (N×n) and
-    observations x (N×m). It holds N − 1 pairs, where N observations in pairs of their own hold N/2."""
+    """A batch in which each observation is a positive of the previous one: latents z (N×n) and
+    observations x (N×m). It holds N − 1 pairs, whereas separate pairs of N observations are N/2."""
 
     z: Tensor
     x: Tensor
@@ -184,7 +184,7 @@ class GenerativeProcess:
         z = self.latents(size, generator=source)
         own = torch.arange(size).repeat_interleave(positives)
         highest = log_density(z, z)
-        found = torch.empty_like(own)
+        partners = torch.empty_like(own)
         left = torch.arange(len(own))
         for _ in range(POOL_ROUNDS):
             anchor = own[left]
@@ -192,10 +192,10 @@ class GenerativeProcess:
             other += other >= anchor  # any but the anchor itself
             chance = (log_density(z[other], z[anchor]) - highest[anchor]).exp()
             kept = torch.rand(left.shape, generator=source) < chance
-            found[left[kept]] = other[kept]
+            partners[left[kept]] = other[kept]
             left = left[~kept]
             if not len(left):
-                return Pool(z, self.mixing(z), found.view(size, positives))
+                return Pool(z, self.mixing(z), partners.view(size, positives))
         raise InputError(
             f"conditional {self.conditional} is too narrow for a pool of {size}: draw pairs with "
             "sample instead"

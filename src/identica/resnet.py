@@ -56,21 +56,21 @@ class SmallResNet(nn.Module):
     and pooling by attention.
 
     Each of K attention maps a_k, a softmax over the positions p, averages features and positions,
-    Σ_p a_k(p)·(v(p), p). So an object is described in the same way at every position, as by a mean over
-    all positions, but its own position is not lost. A head turns this into codes: it is cheap, as it is
-    applied once per image, and does the harder part if the factors are angles.
+    Σ_p a_k(p)·(v(p), p). The description of an object does not depend on its position, as with a mean over
+    positions, but the position itself is kept. A head maps the features to codes. It is cheap, as it is
+    applied once per image, and does most of the work if the factors are angles.
 
     Args:
         n_out: code dimensions n.
         widths: channels after each strided convolution.
-        unsigned: |·| instead of ReLU after the first convolution, so that the outline of a bright
-            object on dark ground is that of a dark one on bright ground.
+        unsigned: |·| instead of ReLU after the first convolution, so that outlines do not depend on whether
+            the object is brighter or darker than the background.
         maps: number K of attention maps.
         hidden: width of the head.
         blocks: residual blocks in the head, of two layers each.
         channels: channels of the images; with one, images may be N×S×S.
-        pool: side of the squares of pixels over which images are averaged first.
-        scale: what whole numbers (uint8) are divided by.
+        pool: kernel size of the initial average pooling.
+        scale: divisor of integer images (uint8).
         seed: determines the initial weights, U(±1/√fan-in) as in torch's own layers.
 
     >>> SmallResNet(10)(torch.zeros(2, 3, 64, 64)).shape
@@ -172,7 +172,7 @@ class Block(nn.Module):
 
 
 def _convolution(fan_in: int, fan_out: int, kernel: int, *, stride: int = 1) -> list[nn.Module]:
-    """A convolution without a bias and batch normalisation, which has one."""
+    """A convolution without bias, followed by batch normalisation, which has one."""
     pad = (kernel - 1) // 2
     convolution = skip_init(nn.Conv2d, fan_in, fan_out, kernel, stride, padding=pad, bias=False)
     return [convolution, nn.BatchNorm2d(fan_out)]

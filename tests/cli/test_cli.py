@@ -236,9 +236,9 @@ def test_options_have_the_same_names_and_meaning_everywhere():
         found[path] = options
     for path in (("demo",), ("fit",)):
         assert found[path]["--seed"].help == (
-            "seed of the random numbers; the same seed gives the same result (default: %(default)s)"
+            "random seed; the same seed gives the same result (default: %(default)s)"
         )
-    assert "seed of the random numbers" in found["data", "3dident", "build"]["--seed"].help
+    assert "random seed" in found["data", "3dident", "build"]["--seed"].help
     assert {path for path, options in found.items() if "--out" in options} >= {
         ("demo",),
         ("fit",),
@@ -248,7 +248,8 @@ def test_options_have_the_same_names_and_meaning_everywhere():
 
 
 @pytest.mark.parametrize("words", [[], ["data"]])
-def test_help_has_a_line_for_each_command_and_data_set(words, capsys):
+def test_help_has_a_line_for_each_command_and_data_set(words, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
     with pytest.raises(SystemExit):
         main([*words, "--help"])
     lines = capsys.readouterr().out.splitlines()

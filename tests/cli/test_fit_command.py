@@ -29,7 +29,7 @@ def test_codes_model_and_history_of_a_table(table, tmp_path, capsys):
     runs = sorted(path.parent.name for path in (out / "tensorboard").glob("*/events.*"))
     assert runs == sorted(f"start-{k + 1}" for k in range(len(starts)))
     printed, err = capsys.readouterr()
-    assert "fit, start 1:" in err  # the progress bar
+    assert "fit, start 1 of 7:" in err  # the progress bar
     for name in ("codes.npy", "codes.csv", "estimator.safetensors", "metrics.jsonl"):
         assert str(out / name) in printed
         assert (out / name).exists()
@@ -82,13 +82,17 @@ def test_what_is_chosen_is_said(tmp_path, capsys, monkeypatch):
     printed, result = capsys.readouterr().out, json.loads((out / "result.json").read_text())
     ica = ContrastiveICA.load(out / "estimator.safetensors")
     expected = ContrastiveICA(steps=3).fit(x, lag="auto")
-    assert ica.choices_ == expected.choices_
+    assert ica.evidence_ == expected.evidence_
     assert ica.window_ == expected.window_ > 1
     for name, value in (("lag", ica.lag_), ("window", ica.window_), ("n_components", 1)):
         value = np.load(out / "codes.npy").shape[1] if name == "n_components" else value
-        assert re.search(rf"^{name}: {value} \(held-out bits by {name}: \d+: .*\)$", printed, re.M)
+        # shares of the best, since bits of different choices must not be compared
+        option = {"n_components": "components"}.get(name, name)
+        assert re.search(
+            rf"^chosen: --{option} {value}, the .* \((?=.*100%)1: \d+%.*\)$", printed, re.M
+        )
         assert result[name] == value
-    [score] = re.findall(r"^held-out score: (\S+) bits of (\S+) possible, of starts", printed, re.M)
+    [score] = re.findall(r"^held-out score: (\S+) bits of (\S+) possible; the worst", printed, re.M)
     assert float(score[0]) == pytest.approx(ica.bits_, abs=1e-3)
     assert float(score[1]) <= np.log2(2400 / 8) + 0.1
     assert np.array_equal(np.load(out / "codes.npy"), expected.transform(x))
@@ -115,7 +119,7 @@ def test_few_pairs_are_fitted_but_not_judged(table, tmp_path, capsys):
     _, path = table
     out = tmp_path / "out"
     assert main(["fit", str(path), "--out", str(out), *OPTIONS]) == 0
-    assert "diagnosis: none\nX must hold at least 100 pairs" in capsys.readouterr().out
+    assert "diagnosis: none\nDATA must hold at least 100 pairs" in capsys.readouterr().out
     assert not (out / "diagnosis.html").exists()
     silent = tmp_path / "silent"
     assert main(["fit", str(path), "--out", str(silent), "--no-diagnosis", *OPTIONS]) == 0
@@ -138,6 +142,16 @@ def test_a_finished_fit_is_not_done_again_and_another_one_is_refused(
     assert capsys.readouterr().out == first
     assert main([*command, "--lag", "2"]) == 2
     assert "holds another run" in capsys.readouterr().err
+
+    def unread(*args, **kwargs):
+        raise AssertionError("data were read before settings were compared")
+
+    monkeypatch.setattr("identica.estimator.files.read", unread)
+    others = ["--lag", "2-4", "--drop", "day", "--precision"]
+    assert main([*command, *others]) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert "(--lag default → [2, 4], --precision False → True, --drop default → day)" in line
+    assert "choose another folder, or delete this one" in line
 
 
 def test_positives_of_an_npz(tmp_path):
@@ -162,7 +176,7 @@ def test_positives_of_an_npz(tmp_path):
         (["--lag", f"1-{10**12}"], "lag must be smaller than the number of rows"),
         (["--lag", "9" * 5000], "lag must be"),
         (["--components", str(10**12)], "components must be a whole number or auto"),
-        (["--components", str(10**8)], "n_components must be at most 1000"),
+        (["--components", str(10**8)], "--components must be at most 1000"),
         (["--components", "0"], "components must be a whole number of at least 1"),
         (["--components", "two"], "components must be a whole number or auto"),
         (["--window", "wide"], "window must be a whole number or auto"),
@@ -324,3 +338,14 @@ def test_a_fit_without_new_options_has_the_configuration_it_always_had(table, tm
     config = json.loads((tmp_path / "out" / "config.json").read_text())
     assert not {"columns", "drop", "index", "restarts"} & config.keys()
     assert not {"batch", "lr", "missing"} & config["estimator"].keys()
+
+
+def test_the_rules_that_are_printed_are_those_of_the_choice():
+    from identica.cli.fit import CHOSEN
+    from identica.estimator.selection import NEARLY
+    from identica.estimator.windows import NEARLY as WIDE
+    from identica.estimator.windows import shortest
+
+    assert f"{WIDE:.0%}" in CHOSEN["window"]
+    assert f"{NEARLY:.0%}" in CHOSEN["n_components"]
+    assert f"{shortest.__defaults__[0]:.0%}" in CHOSEN["lag"]

@@ -116,14 +116,17 @@ def test_listing_makes_no_folder(tmp_path, capsys):
     ("arguments", "message"),
     [
         (["icml-table7"], "study must be one of"),
-        (["icml-table1", "--rows", "1,,2"], "rows must be whole numbers such as 1,3 or 1-4"),
-        (["icml-table1", "--rows", "13"], "rows must lie between 1 and 12 for icml-table1, got 13"),
-        (["icml-table1", "--seeds", "a"], "seeds must be whole numbers"),
-        (["icml-table1", "--preset", "quick"], "preset must be one of fast, paper"),
-        (["icml-table1", "--engine", "slurm"], "engine must be one of local, ray, dask"),
-        (["icml-table1", "--workers", "0"], "workers must be a whole number of at least 1"),
-        (["icml-table1", "--address", "127.0.0.1:1"], "address is for the engines ray and dask"),
-        (["icml-table1", "--out", "taken"], "out must be a folder"),
+        (["icml-table1", "--rows", "1,,2"], "--rows must be whole numbers such as 1,3 or 1-4"),
+        (
+            ["icml-table1", "--rows", "13"],
+            "--rows must lie between 1 and 12 for icml-table1, got 13",
+        ),
+        (["icml-table1", "--seeds", "a"], "--seeds must be whole numbers"),
+        (["icml-table1", "--preset", "quick"], "--preset must be one of fast, paper"),
+        (["icml-table1", "--engine", "slurm"], "--engine must be one of local, ray, dask"),
+        (["icml-table1", "--workers", "0"], "--workers must be a whole number of at least 1"),
+        (["icml-table1", "--address", "127.0.0.1:1"], "--address is for the engines ray and dask"),
+        (["icml-table1", "--out", "taken"], "--out must be a folder"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_2(arguments, message, tmp_path, capsys):
@@ -142,7 +145,7 @@ def test_an_unreachable_cluster_is_one_line_and_exit_2(engine, tmp_path, capsys,
     variable = {"ray": "RAY_ADDRESS", "dask": "DASK_SCHEDULER_ADDRESS"}[engine]
     monkeypatch.setenv(variable, "127.0.0.1:1")
     assert cli.main(["reproduce", "counting", "--engine", engine]) == 2
-    assert capsys.readouterr().err == "identica: address: nothing answers at 127.0.0.1:1\n"
+    assert capsys.readouterr().err == "identica: --address: nothing answers at 127.0.0.1:1\n"
     assert list(tmp_path.iterdir()) == []
 
 
@@ -264,7 +267,7 @@ def test_without_a_study_all_are_listed(capsys):
         assert f" {len(each.rows)} rows " in line
     assert cli.main(["reproduce"]) == 2
     assert capsys.readouterr().err == (
-        "identica: STUDY must be given; identica reproduce --list says which there are\n"
+        "identica: STUDY must be given; identica reproduce --list shows all studies\n"
     )
 
 

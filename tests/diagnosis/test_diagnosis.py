@@ -171,10 +171,12 @@ def test_bad_input():
         codes_from(np.where(np.arange(200).reshape(100, 2) == 7, np.nan, z), z_pos, Laplace(0.05))
     with pytest.raises(InputError, match=r"h_pos must have the shape of h, \(100, 2\)"):
         codes_from(z, z_pos[:, :1], Laplace(0.05))
-    with pytest.raises(InputError, match=r"at least 2 models to compare, got 1"):
+    with pytest.raises(InputError, match=r"at least 2 models, got 1"):
         diagnose([code], Box(2), Laplace(0.05))
     few = codes_from(z[:3], z_pos[:3], Laplace(0.05))
-    with pytest.raises(InputError, match=r"pairs must be at least 20 to be judged by, got 3"):
+    with pytest.raises(
+        InputError, match=r"codes must hold at least 20 pairs for a diagnosis, got 3"
+    ):
         diagnose([few, few], Box(2), Laplace(0.05))
     with pytest.raises(InputError, match=r"codes\[0\] has 100, codes\[1\] has 3"):
         diagnose([code, few], Box(2), Laplace(0.05))

@@ -55,21 +55,21 @@ def test_a_factor_that_codes_leave_out_is_missed():
     z, z_pos = pairs(Box(3), Normal(0.05))
     mix = rotation(3)
     x, x_pos = (np.c_[np.tanh(2 * part @ mix), part] for part in (z, z_pos))
-    nothing, _, told = missed(x, x_pos, np.exp(z), np.exp(z_pos), unordered(z))
+    nothing, _, explained = missed(x, x_pos, np.exp(z), np.exp(z_pos), unordered(z))
     assert nothing < 0.05
-    assert told > 0.95
-    something, _, told = missed(x, x_pos, z[:, :2], z_pos[:, :2], unordered(z))
+    assert explained > 0.95
+    something, _, explained = missed(x, x_pos, z[:, :2], z_pos[:, :2], unordered(z))
     assert something > 0.5
-    assert told < 0.8
+    assert explained < 0.8
 
 
 def test_noise_is_not_missed():
     z, z_pos = pairs(Box(2), Normal(0.05))
     rng = np.random.default_rng(0)
     x, x_pos = (np.c_[part, rng.normal(size=part.shape)] for part in (z, z_pos))
-    nothing, _, told = missed(x, x_pos, z, z_pos, unordered(z))
+    nothing, _, explained = missed(x, x_pos, z, z_pos, unordered(z))
     assert nothing < 0.1
-    assert told == pytest.approx(0.5, abs=0.05)
+    assert explained == pytest.approx(0.5, abs=0.05)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -122,3 +122,11 @@ def test_whether_observations_are_related():
     x, x_pos = (part @ wide + rng.normal(size=(len(part), 20)) for part in (z, z_pos))
     assert related(x, x_pos, order)
     assert not related(x, rng.permutation(x_pos), order)
+
+
+@pytest.mark.parametrize(("correlation", "expected"), [(0.2, True), (0.05, False)])
+def test_weakly_correlated_observations_count_as_unrelated_however_many(correlation, expected):
+    rng = np.random.default_rng(0)
+    x, noise = rng.normal(size=(2, 20_000, 2))  # correlations are known to 0.01
+    x_pos = correlation * x + math.sqrt(1 - correlation**2) * noise
+    assert related(x, x_pos, unordered(x)) is expected

@@ -13,7 +13,7 @@ from identica.estimator.fit import diagnose, encode
 from identica.estimator.inputs import pairs_of
 from identica.estimator.pairs import ArrayPairs
 from identica.estimator.sequences import sequences
-from identica.estimator.trust import some_labelled
+from identica.estimator.trust import sample_labelled
 from identica.estimator.windows import View
 
 
@@ -66,7 +66,7 @@ def test_sequences_and_samplers(monkeypatch):
 
     drawn = ContrastiveICA(2, network=small, steps=5, batch=32).fit(draw)
     assert drawn.diagnose(draw).pairs == 500
-    with pytest.raises(InputError, match="Z must not be given where X draws pairs"):
+    with pytest.raises(InputError, match="Z must not be given if X draws pairs"):
         drawn.diagnose(draw, Z=x)
 
 
@@ -77,8 +77,11 @@ def test_true_factors_are_compared_with_codes_of_what_was_seen(groups):
     z = np.arange(200.0)[:, None]
     ica = ContrastiveICA(2, window=3, steps=3, batch=32).fit(x, groups=groups)
     sample, _ = pairs_of(ica, x, None, None, groups, reset=False)
-    found = some_labelled(View(ica.lag_, ica.window_, ica.counts_).of(sample), z)
-    codes = ica.transform(x, groups=groups)
+    found = sample_labelled(View(ica.lag_, ica.window_, ica.counts_).of(sample), z)
+    within = sequences(200, 1, groups)
+    windows = ArrayPairs(x, within=within, window=3, counts=True).observed(np.arange(200))
+    codes = np.empty((200, 2))
+    codes[within.rows(np.arange(200))] = encode(ica.model_, windows)
     assert sorted(found.z.ravel().tolist()) == list(range(200))
     assert np.allclose(encode(ica.model_, found.x), codes[found.z.ravel().int().numpy()], atol=1e-5)
 
@@ -112,7 +115,7 @@ def test_bad_input_to_the_estimator(fitted):
         ica.diagnose(x, x_pos, restarts=1)
     with pytest.raises(InputError, match="Z must have a row for each of 3000 rows of X, got 7"):
         ica.diagnose(x, x_pos, Z=z[:7])
-    with pytest.raises(InputError, match="X must hold at least 100 pairs to be judged, got 50"):
+    with pytest.raises(InputError, match="X must hold at least 100 pairs for a diagnosis, got 50"):
         ica.diagnose(x[:50], x_pos[:50])
     with pytest.raises(InputError, match="NaN"):
         ica.diagnose(np.where(x > 0.5, np.nan, x), x_pos)

@@ -47,7 +47,7 @@ def test_arrays_of_an_npz_are_found_by_name(tmp_path):
     ):
         read(path, groups="week")
     np.savez(path, a=np.zeros((4, 2)), b=np.zeros((4, 2)))
-    with pytest.raises(InputError, match=r"array must be said.*a, b"):
+    with pytest.raises(InputError, match=r"array must be given.*a, b"):
         read(path)
 
 
@@ -68,11 +68,11 @@ def test_tables_with_and_without_names(tmp_path, mark):
     [
         ("", "is empty"),
         ("a,b\n1,2\n1\n", "line 3 has 1 cells, the first 2"),
-        ("a,b\n1,x\n", "column 'b' of .* must hold numbers, but line 2 has 'x': encode"),
+        ("a,b\n1,x\n", "column 'b' of .* must hold numbers, but line 2 has 'x': drop=\"b\" leaves"),
         ("a,b\n\n1,2\n1,\n", "column 'b' of .* but line 4 has an empty cell; missing="),
         ("a,b\n1,2\n1,nan\n", "column 'b' of .* finite numbers, but line 3 has NaN"),
         ("a;b\n1;2\n1,5;2\n", "column 'a' of .* line 3 has '1,5', with a decimal comma"),
-        ("a,day\n1,2020-01-31\n", "column 'day' of .* the date '2020-01-31': make the column the"),
+        ("a,day\n1,2020-01-31\n", "column 'day' of .* the date '2020-01-31': index=\"day\" makes"),
         ("a,a\n1,2\n", "columns must have different names"),
     ],
 )

@@ -19,6 +19,7 @@ from identica.estimator import fit as fitting
 from identica.estimator.fit import Fit, Run
 from identica.estimator.pairs import ArrayPairs
 from identica.estimator.prepare import hold_out
+from identica.estimator.sequences import sequences
 from identica.estimator.starts import Starts
 from identica.spaces import Euclidean
 
@@ -87,6 +88,20 @@ def test_easy_pairs_have_a_recipe_of_their_own_trained_to_its_end(starts, monkey
     assert found.starts[-1]["network"] == list(easy.network)
     short = starts.fit(Box(2), Laplace(1.0), short=True)
     assert short.training != easy.training
+
+
+@pytest.mark.parametrize(("lead", "convolutional"), [(1.05, False), (1.2, True)])
+def test_a_network_for_images_must_lead_clearly(monkeypatch, lead, convolutional):
+    def go(run, until=None, **_):
+        bits = lead if run.recipe.network == "conv" else 1.0
+        run.history = [{"step": until or 400, "bits": bits}]
+
+    monkeypatch.setattr(Run, "go", go)
+    x = np.random.default_rng(0).random((40, 16, 16), np.float32)
+    starts = Starts(ArrayPairs(x, within=sequences(40)), (16, 16), None, {})
+    found = starts.fit(Box(2), Laplace(1.0))
+    assert found.bits == (lead if convolutional else 1.0)
+    assert max(start["bits"] for start in found.starts) == lead  # as they are, in what is told
 
 
 def test_the_race_is_the_same_with_a_folder(starts, tmp_path):

@@ -1,5 +1,7 @@
 """Positives by labels: which rows may be paired, and what sessions of other columns have in common."""
 
+import copy
+
 import numpy as np
 import pytest
 import torch
@@ -151,3 +153,17 @@ def test_sessions_with_columns_of_their_own_share_a_space(tmp_path):
     assert np.array_equal(again.transform(sessions)[1], other)
     with pytest.raises(InputError, match="columns, as in fit"):
         again.transform(sessions[::-1])
+
+
+def test_codes_by_label_alone_are_not_averaged_over_time():
+    """Only pairs drawn by time show that factors hardly change while windows overlap."""
+    x = RNG(0).normal(size=(200, 3)).cumsum(axis=0)
+    label, n = x[:, 0], len(x)
+    seen = np.stack([x[max(t - 1, 0) : t + 2].mean(0) for t in range(n)])
+    options = {"window": 3, "steps": 5, "batch": 16}
+    for lag, alone in ((None, True), (1, False)):
+        ica = ContrastiveICA(2, **options).fit(x, labels=label, lag=lag)
+        assert (ica.lag_ is None) == alone
+        with torch.no_grad():
+            codes = copy.deepcopy(ica.model_).double()(torch.from_numpy(seen)).numpy()
+        assert np.allclose(ica.transform(x), codes, atol=1e-9) == alone

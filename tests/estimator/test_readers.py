@@ -85,7 +85,7 @@ def test_hdf5(tmp_path, monkeypatch):
     found = read(tmp_path / "x.h5", array="deep/x", groups="day")
     assert np.array_equal(found.x, X)
     assert found.groups.tolist() == DAYS.tolist()
-    with pytest.raises(InputError, match=r"array must be said, as .*x\.h5 holds deep/x, day"):
+    with pytest.raises(InputError, match=r"array must be given, as .*x\.h5 holds deep/x, day"):
         read(tmp_path / "x.h5")
     with pytest.raises(InputError, match="DATA must hold real numbers"):
         read(tmp_path / "x.h5", array="day")

@@ -237,16 +237,16 @@ def test_the_number_of_codes_is_that_of_the_factors(monkeypatch, tmp_path):
         for _ in range(2)
     )
     ica = ContrastiveICA("auto", steps=50, batch=128, optimizer="adam").fit(x, x_pos)
-    evidence = ica.choices_["n_components"]
+    evidence = ica.evidence_["n_components"]
     assert ica.transform(x).shape == (1000, 2)
     assert evidence[1] < 0.8 * evidence[2]
     ica.save(tmp_path / "ica")
-    assert ContrastiveICA.load(tmp_path / "ica").choices_ == ica.choices_
+    assert ContrastiveICA.load(tmp_path / "ica").evidence_ == ica.evidence_
 
 
 @pytest.mark.parametrize("learn_precision", [False, True])
 def test_the_number_of_codes_on_a_sphere_is_two_or_more(learn_precision):
     x = np.random.default_rng(0).normal(size=(500, 3)).cumsum(axis=0)
     ica = ContrastiveICA(space="sphere", learn_precision=learn_precision, steps=3, batch=16).fit(x)
-    assert min(ica.choices_["n_components"]) == 2
+    assert min(ica.evidence_["n_components"]) == 2
     assert ica.model_.space.dim >= 2

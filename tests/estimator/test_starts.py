@@ -91,6 +91,9 @@ def test_images_are_tried_with_and_without_a_convolutional_network(shape, convol
     found = made(ArrayPairs(x, within=sequences(40)), shape)
     tried = recipes(found)
     assert ("conv" in {recipe.network for recipe in tried}) == convolutional
+    assert (
+        () in {recipe.network for recipe in tried}
+    ) != convolutional  # of few rows, not of images
     assert found.easy(Box(2), Normal(1.0)) is None
     for recipe in (tried[0], tried[-1]):
         start = found(recipe, 2, 0)
@@ -103,7 +106,7 @@ def test_pairs_drawn_by_a_function():
         return Batch(x, x + 0.1)
 
     found = made(draw, (3,))
-    assert found.worth(2) == math.inf
+    assert found.effective_pairs(2) == math.inf
     assert found.most_codes() == 3
     assert recipes(found)[0].training.batch == 512
 
@@ -114,10 +117,10 @@ def test_slow_rows_are_worth_few_independent_pairs():
     for rho in (0.999, 0.9, 0.0):
         x = slow(rho, (2000, 3), rng)
         found = made(ArrayPairs(x, within=sequences(2000)), (3,))
-        worth.append(found.worth(3))
+        worth.append(found.effective_pairs(3))
     assert worth[0] < 20 < 50 < worth[1] < 200 < 1000 < worth[2] <= 2000
     # pairs that are given are taken to be independent
-    assert made(ArrayPairs(x, x + 1), (3,)).worth(3) == 2000 * 7 / 8
+    assert made(ArrayPairs(x, x + 1), (3,)).effective_pairs(3) == 2000 * 7 / 8
 
 
 def test_no_more_codes_than_directions_or_a_hundredth_of_the_pairs():

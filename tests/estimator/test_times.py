@@ -129,3 +129,24 @@ def test_cells_that_are_no_times(cell):
 
 def test_without_rows():
     assert pieces("X", Times(np.empty(0), str)).groups.tolist() == []
+
+
+def test_an_index_of_text_is_one_of_dates(walk):
+    dated = pd.DataFrame(walk[:6], index=pd.date_range("2024-02-28", periods=6, freq="D"))
+    text = dated.set_axis(dated.index.strftime("%Y-%m-%d"))
+    text = text.drop(index="2024-03-01")
+    cut = pieces("X", times_of(text))
+    assert cut.groups.tolist() == [0, 0, 1, 1, 1]
+    assert "row 1 (from 0), 2024-02-29" in cut.gaps
+    for named in ("a", "7", "20240229", "monday"):
+        assert times_of(text.set_axis([named] * 5)) is None
+
+
+@pytest.mark.parametrize("date", ["28.02.2024", "2/28/2024 12:00", "2024/02/28"])
+def test_an_index_of_dates_in_another_format_is_an_error(walk, date):
+    frame = pd.DataFrame(walk[:3], index=[date] * 3)
+    with pytest.raises(InputError, match="dates such as 2024-02-29 12:00, but row 0"):
+        times_of(frame)
+    mixed = pd.DataFrame(walk[:3], index=["2024-02-28", "2024-02-29", date])
+    with pytest.raises(InputError, match=r"index of X must hold .* but row 2 \(from 0\)"):
+        times_of(mixed)

@@ -87,7 +87,7 @@ def test_a_score_that_is_not_there():
 # --- what "auto" chose --------------------------------------------------------------------------------
 
 FITTED = SimpleNamespace(
-    choices_={"window": {1: 2.0, 3: 3.0, 5: 2.9}, "n_components": {1: 0.8, 2: 1.9, 3: 1.91}},
+    evidence_={"window": {1: 2.0, 3: 3.0, 5: 2.9}, "n_components": {1: 0.8, 2: 1.9, 3: 1.91}},
     model_=SimpleNamespace(space=Box(2)),
     window_=5,
     lag_=1,
@@ -101,7 +101,7 @@ FITTED = SimpleNamespace(
 def test_the_choice_is_marked(choice, chosen, words):
     ax = plots.evidence(FITTED, choice)
     curve, mark = ax.get_lines()
-    assert dict(curve.get_xydata().tolist()) == FITTED.choices_[choice]
+    assert dict(curve.get_xydata().tolist()) == FITTED.evidence_[choice]
     assert tuple(mark.get_xydata()[0]) == chosen
     assert (ax.get_xlabel(), ax.get_ylabel()) == (words, "held-out bits per pair")
     assert ax.get_ylim()[0] == 0  # differences look as large as they are
@@ -141,8 +141,8 @@ def test_evidence_that_is_not_there():
         plots.evidence(FITTED)
     with pytest.raises(InputError, match=r"^choice must be one of window, n_components; got 'lag'"):
         plots.evidence(FITTED, "lag")
-    with pytest.raises(InputError, match=r"^source must have chosen something"):
-        plots.evidence(SimpleNamespace(choices_={}))
+    with pytest.raises(InputError, match=r"^source must have selected something"):
+        plots.evidence(SimpleNamespace(evidence_={}))
     for bad in ({}, [1, 2], "abc", None):
         with pytest.raises(InputError, match=r"^source must"):
             plots.evidence(bad)

@@ -11,7 +11,15 @@ from helpers import programs
 from identica import InputError
 from identica._io import first_free, is_locked
 from identica.errors import DamagedError
-from identica.runs.folder import begun, execute, open_run, read_result, run_name, set_aside
+from identica.runs.folder import (
+    begun,
+    execute,
+    open_run,
+    read_result,
+    refuse_another,
+    run_name,
+    set_aside,
+)
 
 CONFIG = {"kind": "contrastive", "seed": 3, "preset": {"hidden": (8, 8), "lr": 1e-3}}
 RESULT = {"scores": {"r2": 0.5, "mcc": 0.25}, "seconds": 1.5, "pairs": 100, "seed": 3}
@@ -268,3 +276,21 @@ def test_a_lock_dies_with_its_process(tmp_path):
     assert not is_locked(tmp_path / ".lock")
     assert begin(tmp_path, 0).communicate(timeout=600)[0].strip() == "0.5"
     assert (tmp_path / "began.log").read_text() == "xx"
+
+
+def test_another_run_is_refused_by_what_differs(tmp_path):
+    config = {"kind": "fit", "seed": 0, "data": {"bytes": 3, "sha256": "a"}, "model": {"lag": None}}
+    open_run(tmp_path, config)
+    open_run(tmp_path, config)
+    other = {**config, "data": {"bytes": 4, "sha256": "b"}, "model": {"lag": [1, 2]}, "more": 1}
+    told = r"other content of data, lag= default → \[1, 2\], more= default → 1\)"
+    with pytest.raises(InputError, match=told):
+        open_run(tmp_path, other)
+    many = {**config, "seed": 1, "a": 1, "b": 2, "c": 3, "d": 4}
+    with pytest.raises(InputError, match=r"seed= 0 → 1, a= default → 1, b= default → 2 and 2 more"):
+        open_run(tmp_path, many)
+    # what is not said need not be compared, and is as usual
+    refuse_another(tmp_path, {"seed": 0, "restarts": 2}, {"restarts": 2})
+    with pytest.raises(InputError, match="restarts= 2 → 3"):
+        refuse_another(tmp_path, {"seed": 0, "restarts": 3}, {"restarts": 2})
+    refuse_another(tmp_path / "nothing", config)

@@ -19,8 +19,9 @@ class CEBRA:
     def __init__(self, **options):
         calls.append(options)
 
-    def fit(self, x):
+    def fit(self, x, *labels):
         assert x.dtype == np.float32
+        calls[-1]["labels"] = labels
         self.weights = torch.randn(x.shape[1], calls[-1]["output_dimension"]).numpy()
 
     def transform(self, x):
@@ -88,3 +89,13 @@ def test_cebra_is_seeded_and_leaves_the_global_generator_alone(cebra):
     assert (told["conditional"], told["output_dimension"]) == ("time", 3)
     # it sees ten bins, and positives are no nearer than that
     assert (told["model_architecture"], told["time_offsets"]) == ("offset10-model", 10)
+    assert told["labels"] == ()
+
+
+def test_cebra_takes_labels(cebra):
+    counts = np.random.default_rng(0).poisson(1.0, (50, 5)).astype(np.uint8)
+    labels = np.linspace(0, 1, 100).reshape(50, 2)
+    assert peers.cebra(counts, 3, labels=labels, seed=0)(counts).shape == (50, 3)
+    told = cebra.calls[-1]
+    assert told["conditional"] == "time_delta"
+    np.testing.assert_array_equal(told["labels"][0], labels.astype(np.float32))

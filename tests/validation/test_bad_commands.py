@@ -6,7 +6,23 @@ from pathlib import Path
 import pytest
 
 sys.path.append(str(Path(__file__).parents[1]))
+from identica.cli import completion, parser
 from validation import bad_commands
+
+
+def test_every_option_of_every_command_is_among_them():
+    given = bad_commands.commands()
+    for words, made in completion.commands(parser()):
+        command = words[1:]
+        asked = {
+            word.partition("=")[0]
+            for line in given
+            if line[: len(command)] == command
+            for word in line[len(command) :]
+        }
+        for option in completion.options(made):
+            if not {"--help", "--quiet", "--version"} & set(option.option_strings):
+                assert asked & set(option.option_strings), (command, option.option_strings)
 
 
 def test_there_are_many_and_none_can_harm_a_device():

@@ -1,4 +1,4 @@
-"""What contrastive learning is compared with: variational autoencoders of images."""
+"""Baselines for contrastive learning: variational autoencoders of images."""
 
 from identica.baselines.ada_gvae import AdaGVAE
 from identica.baselines.beta_vae import BetaVAE

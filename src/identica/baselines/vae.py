@@ -1,4 +1,4 @@
-"""What all variational autoencoders share: networks, normal posteriors, likelihood and noise."""
+"""Base class of the variational autoencoders: networks, normal posteriors, likelihood and noise."""
 
 from __future__ import annotations
 
@@ -103,6 +103,7 @@ class VAE(nn.Module):
         super().__init__()
         encoder, decoder = NETWORKS[one_of("network", network, NETWORKS)]
         self.beta, self.scale = nonnegative("beta", beta), positive("scale", scale)
+        count("seed", seed, at_least=0, at_most=2**61)
         self.encoder = encoder(2 * count("n", n), channels=channels, scale=scale, seed=3 * seed)
         self.decoder = decoder(n, channels=channels, seed=3 * seed + 1)
         self.noise = as_generator(3 * seed + 2)

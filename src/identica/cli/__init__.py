@@ -13,14 +13,15 @@ from identica import __version__
 from identica.cli.arguments import Parser, add_quiet
 from identica.cli.signals import Terminated, stoppable
 from identica.cli.streams import flushed, say
+from identica.cli.words import in_shell
 from identica.errors import InputError
 
 # each command is a module of this package
 COMMANDS = {
     "demo": "invert a hidden mixing of 10 factors in about a minute",
-    "fit": "find the codes of your own data",
-    "reproduce": "run a study of the paper, and compare",
-    "report": "rebuild the table and report of a study",
+    "fit": "find codes for your own data, and check how far to trust them",
+    "reproduce": "run a study of the paper, and compare with the published figures",
+    "report": "rebuild the table and report of a study from its runs",
     "data": "build, check or show a data set",
     "completion": "print a script that completes commands in a shell",
 }
@@ -51,18 +52,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     if sys.stdout is None:
         say("standard output is closed: redirect it to /dev/null if it is not wanted")
         return 2
+    words: dict[str, str] = {}
     try:
         if isinstance(sys.stdout, io.TextIOWrapper):  # a file name may not be in its encoding
             sys.stdout.reconfigure(errors="backslashreplace")
         with stoppable(), flushed(sys.stdout):
             args = parser().parse_args(argv)
+            words = args.words
             code: int = args.run(args)
             return code
     except InputError as error:
-        say(error)
+        say(in_shell(error, words))
         return 2
     except ArithmeticError as error:  # a loss that is not finite
-        say(error)
+        say(in_shell(error, words))
         return 1
     except BrokenPipeError:
         with suppress(OSError), flushed(sys.stderr):  # it may be the same pipe

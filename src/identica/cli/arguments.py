@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from identica.cli.words import words_of
+
 
 class Parser(argparse.ArgumentParser):
     """argparse that says what is wrong in one line, and lists commands in one line each."""
@@ -39,8 +41,8 @@ def whole(text: str) -> int:
 
 def add_seed(parser: argparse.ArgumentParser) -> None:
     """Add --seed N."""
-    told = "seed of the random numbers; the same seed gives the same result (default: %(default)s)"
-    parser.add_argument("--seed", type=whole, default=0, metavar="N", help=told)
+    text = "random seed; the same seed gives the same result (default: %(default)s)"
+    parser.add_argument("--seed", type=whole, default=0, metavar="N", help=text)
 
 
 def suggest(action: argparse.Action, words: Sequence[str]) -> None:
@@ -66,13 +68,14 @@ def subcommands(
 
 
 def add_quiet(parser: argparse.ArgumentParser) -> None:
-    """Add --quiet to every command that does something."""
+    """Add --quiet to every command that does something, whose options are then complete."""
     below = [made for _, _, made in subcommands(parser)]
     for made in below:
         add_quiet(made)
     if not below:
-        told = "show no progress, only results and errors"
+        told = "show results and errors only, no progress"
         parser.add_argument("-q", "--quiet", action="store_true", help=told)
+        parser.set_defaults(words=words_of(parser))
 
 
 def add_actions(

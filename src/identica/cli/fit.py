@@ -13,6 +13,7 @@ from identica._validate import count
 from identica.cli.arguments import add_seed, suggest, whole
 from identica.cli.codes import CODES, PICTURE, TABLE, draw_codes, write_codes
 from identica.cli.streams import say
+from identica.cli.words import in_shell
 from identica.errors import InputError
 
 if TYPE_CHECKING:
@@ -20,14 +21,20 @@ if TYPE_CHECKING:
     from identica.estimator.files import Observations
 
 ESTIMATOR, PAGE, DIAGNOSIS = "estimator.safetensors", "diagnosis.html", "diagnosis.json"
+# by which rule the evidence decides
+CHOSEN = {
+    "window": "the widest with 80% of the best evidence",
+    "lag": "the shortest with 97% of the best evidence",
+    "n_components": "the fewest with 97% of the best evidence",
+}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     parser.description = (
-        "Fit an encoder to pairs of observations and write their codes. Rows of one sequence are "
-        "paired with later ones, unless positives are given. Then fit once more, from another start, and "
-        "say how far the codes can be trusted. A killed fit resumes when called again."
+        "Fit an encoder to pairs of observations and write the codes. Without --positives, rows are a "
+        "sequence in time, and each row is paired with the next. A second fit, from another random start, "
+        "tells how far the codes can be trusted. A fit that was killed resumes when called again."
     )
     add = parser.add_argument
     add(
@@ -43,81 +50,86 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="folder for codes, model, history and diagnosis (default: %(default)s)",
     )
-    add("--components", metavar="N", help="number of codes (default: auto, to choose)")
+    add("--components", metavar="N", help="number of codes (default: auto)")
     space = add(
         "--space",
         default="box",
-        help="box, sphere, unbounded, or auto to choose (default: %(default)s)",
+        metavar="NAME",
+        help="space of the codes: box, sphere, unbounded or auto (default: %(default)s)",
     )
     suggest(space, ("box", "sphere", "unbounded", "auto"))
     conditional = add(
         "--conditional",
-        help="normal, laplace, gennorm3, vmf, or auto to choose (default: vmf on a sphere, "
-        "else normal)",
+        metavar="NAME",
+        help="how positives vary: normal, laplace, gennorm3, vmf or auto (default: vmf on a sphere, "
+        "normal elsewhere)",
     )
     suggest(conditional, ("normal", "laplace", "gennorm3", "vmf", "auto"))
     add(
         "--lag",
         metavar="N",
-        help="steps between the members of a pair: 1, or 1-5, or auto to choose (default: 1)",
+        help="steps in time between the members of a pair: 1, a range such as 1-5, or auto (default: 1)",
     )
     add(
         "--window",
         default="auto",
         metavar="N",
-        help="rows around each that are averaged, or auto to choose (default: %(default)s)",
+        help="length of the moving average over rows, or auto (default: %(default)s)",
     )
     add(
         "--groups",
         metavar="NAME",
-        help="column of the table, array or other file that tells sequences apart",
+        help="column, array or other file with the sequence that each row belongs to",
     )
     add(
         "--index",
         metavar="NAME",
-        help="column of the table with the time of each row; pairs never span a gap (default: the one "
-        "that was written as an index)",
+        help="column with the time of each row, as numbers or dates such as 2024-02-29 12:00; no pair "
+        "spans a gap (default: an index column written by pandas)",
     )
-    add("--columns", metavar="A,B", help="columns of the table to use (default: all others)")
-    add("--drop", metavar="A,B", help="columns of the table not to use")
+    add("--columns", metavar="A,B", help="columns to use (default: all others)")
+    add("--drop", metavar="A,B", help="columns to leave out")
     missing = add(
         "--missing",
         default="raise",
-        help="drop leaves rows with empty cells or NaN out, and no pair spans one (default: %(default)s "
-        "an error)",
+        metavar="WHAT",
+        help="raise an error if cells are empty or NaN, or drop such rows, which no pair spans (default: "
+        "%(default)s)",
     )
     suggest(missing, ("raise", "drop"))
     add(
         "--positives",
         metavar="NAME",
-        help="array or other file with the positive of each observation",
+        help="array or other file with the positive of each row",
     )
-    add("--array", metavar="NAME", help="observations in a file of several arrays (default: x)")
-    add("--precision", action="store_true", help="learn a precision for each factor")
+    add("--array", metavar="NAME", help="array of observations, of several in a file (default: x)")
+    add("--precision", action="store_true", help="learn how much each factor varies within pairs")
     add(
         "--marginal",
-        help="any, to learn the density of the factors too, or uniform (default: uniform)",
+        metavar="NAME",
+        help="uniform, or any to learn the density of the factors as well (default: uniform)",
     )
     add(
         "--steps",
         type=int,
         metavar="N",
-        help="most steps of training, which ends when held-out evidence no longer grows",
+        help="maximum number of training steps; training stops earlier if held-out evidence no longer "
+        "grows",
     )
-    chosen = "(default: held-out evidence decides)"
-    add("--batch", type=whole, metavar="N", help=f"pairs in a batch {chosen}")
+    chosen = "(default: chosen by held-out evidence)"
+    add("--batch", type=whole, metavar="N", help=f"batch size {chosen}")
     add("--lr", type=float, metavar="X", help=f"learning rate {chosen}")
-    add("--device", default="cpu", help="where to train, such as cuda (default: %(default)s)")
-    add("--plot", action="store_true", help=f"draw the codes over time as well ({PICTURE})")
-    add("--tensorboard", action="store_true", help="write the history for TensorBoard as well")
+    add("--device", default="cpu", help="device to train on, such as cuda (default: %(default)s)")
+    add("--plot", action="store_true", help=f"plot the codes over time ({PICTURE})")
+    add("--tensorboard", action="store_true", help="write the history for TensorBoard")
     add(
         "--restarts",
         type=whole,
         default=2,
         metavar="N",
-        help="models that the diagnosis compares, with the first (default: %(default)s)",
+        help="number of fits that the diagnosis compares, including the first (default: %(default)s)",
     )
-    add("--no-diagnosis", action="store_true", help="do not fit once more to judge the codes")
+    add("--no-diagnosis", action="store_true", help="skip the second fit and the diagnosis")
     add_seed(parser)
     parser.set_defaults(run=run)
 
@@ -129,8 +141,6 @@ def run(args: argparse.Namespace) -> int:
     from identica.runs import folder as runs
 
     lag, seed, restarts = _lag(args.lag), _seed(args.seed), count("restarts", args.restarts, 2)
-    names = ("array", "positives", "groups", "columns", "drop", "index", "missing")
-    found = own_data.read(args.data, **{name: getattr(args, name) for name in names})
     parameters: dict[str, Any] = {
         "n_components": _number("components", args.components),
         "window": _number("window", args.window),
@@ -142,20 +152,22 @@ def run(args: argparse.Namespace) -> int:
     }
     usual = {"batch": None, "lr": None, "missing": "raise", "marginal": None}
     parameters |= _given(args, usual)
-    # an input is known by its content where it is a file, else by its name in the data
-    inputs = {name: getattr(args, name) for name in ("data", "positives", "groups")}
-    inputs |= {name: own_data.fingerprint(path) for name, path in found.files.items()}
-    config = {
-        "kind": "fit",
-        "seed": seed,
-        **inputs,
+    others = {"columns": None, "drop": None, "index": None, "restarts": 2}
+    settings = {
         "array": args.array,
         "lag": lag,
         "diagnosis": not args.no_diagnosis,
         "estimator": parameters,
-        **_given(args, {"columns": None, "drop": None, "index": None, "restarts": 2}),
     }
     before = os.path.exists(args.out)  # not Path.exists, which may raise
+    # before anything is read, which may take a while
+    runs.refuse_another(args.out, settings | {name: getattr(args, name) for name in others}, others)
+    names = ("array", "positives", "groups", "columns", "drop", "index", "missing")
+    found = own_data.read(args.data, **{name: getattr(args, name) for name in names})
+    # an input is known by its content where it is a file, else by its name in the data
+    inputs = {name: getattr(args, name) for name in ("data", "positives", "groups")}
+    inputs |= {name: own_data.fingerprint(path) for name, path in found.files.items()}
+    config = {"kind": "fit", "seed": seed, **inputs, **settings, **_given(args, others)}
     runs.open_run(args.out, config)
     parts = args.out / runs.PARTS
     ica = ContrastiveICA(
@@ -167,7 +179,8 @@ def run(args: argparse.Namespace) -> int:
     )
 
     def work(folder: Path) -> dict[str, Any]:
-        return fit_into(folder, ica, found, lag, restarts=0 if args.no_diagnosis else restarts)
+        wanted = 0 if args.no_diagnosis else restarts
+        return fit_into(folder, ica, found, lag, restarts=wanted, words=args.words)
 
     for note in found.notes:
         say(note)
@@ -186,29 +199,39 @@ def run(args: argparse.Namespace) -> int:
         f"codes: {args.out / CODES} ({' × '.join(map(str, result['shape']))}), {args.out / TABLE}"
     )
     if args.plot:
-        draw_codes(args.out / PICTURE, _codes_in(args.out), found.groups)
+        draw_codes(args.out / PICTURE, _codes_in(args.out), found.groups, found.stamps)
         print(f"picture: {args.out / PICTURE}")
     print(f"model: {args.out / ESTIMATOR}, for ContrastiveICA.load")
     print(f"history: {args.out / runs.METRICS}")
     if "selection" in result:
         print(result["selection"]["words"])
     for name, table in result["choices"].items():
-        evidence = ", ".join(f"{value}: {bits:.2f}" for value, bits in table)
-        print(f"{name}: {result[name]} (held-out bits by {name}: {evidence})")
+        top = max(bits for _, bits in table)
+        evidence = ", ".join(
+            f"{value}: {bits / top if top > 0 else 1:.0%}" for value, bits in table
+        )
+        chosen = in_shell(f"{name}={result[name]}", args.words)
+        print(f"chosen: {chosen}, {CHOSEN[name]} ({evidence})")
     print(
-        f"held-out score: {result['bits']:.3f} bits of {result['possible_bits']:.3f} possible, "
-        f"of starts that reached {result['worst']:.3f} and more"
+        f"held-out score: {result['bits']:.3f} bits of {result['possible_bits']:.3f} possible; the "
+        f"worst of {len(result['starts'])} starts reached {result['worst']:.3f}"
     )
     if result["warning"]:
-        print(f"warning: {result['warning']}")
+        print(f"warning: {in_shell(result['warning'], args.words)}")
     if "diagnosis" in result:
         print(f"diagnosis: {args.out / PAGE}" if result["verdict"] else "diagnosis: none")
-        print(result["diagnosis"])
+        print(in_shell(result["diagnosis"], args.words))
     return 0
 
 
 def fit_into(
-    folder: Path, ica: ContrastiveICA, data: Observations, lag: Any, *, restarts: int = 2
+    folder: Path,
+    ica: ContrastiveICA,
+    data: Observations,
+    lag: Any,
+    *,
+    restarts: int,
+    words: dict[str, str],
 ) -> dict[str, Any]:
     """Fit an estimator to what a file held, and write codes, model and diagnosis (of so many restarts, or
     none); what result.json says."""
@@ -229,7 +252,7 @@ def fit_into(
         start = events.parents[1].name
         events.replace(make_folder("out", folder / "tensorboard" / start) / events.name)
     codes = ica.transform(data.x, groups=data.groups)
-    write_codes(folder, codes)
+    write_codes(folder, codes, data.stamps)
     bits, possible = ica.bits_, ica.starts_[0]["possible_bits"]
     result = {
         "scores": {"share": min(1.0, max(0.0, bits / possible))},
@@ -237,7 +260,7 @@ def fit_into(
         "possible_bits": possible,
         "worst": min(start["bits"] for start in ica.starts_),
         "warning": next((str(w.message) for w in said if w.category is TrustWarning), None),
-        "choices": {name: list(table.items()) for name, table in ica.choices_.items()},
+        "choices": {name: list(table.items()) for name, table in ica.evidence_.items()},
         "window": ica.window_,
         "lag": ica.lag_,
         "n_components": codes.shape[-1],
@@ -250,7 +273,7 @@ def fit_into(
     if hasattr(ica, "selection_"):
         result["selection"] = {"words": str(ica.selection_), "table": ica.selection_.table}
     if restarts:
-        result.update(diagnose_into(folder, ica, data.x, {**where, "restarts": restarts}))
+        result.update(diagnose_into(folder, ica, data.x, {**where, "restarts": restarts}, words))
     return result
 
 
@@ -275,10 +298,8 @@ def restore(folder: Path, config: dict[str, Any], data: Observations) -> None:
             if gone := missing(ESTIMATOR, runs.METRICS, *judged):
                 raise InputError(f"{', '.join(gone)} of a finished fit missing")
             if missing(CODES, TABLE):
-                write_codes(
-                    folder,
-                    ContrastiveICA.load(folder / ESTIMATOR).transform(data.x, groups=data.groups),
-                )
+                ica = ContrastiveICA.load(folder / ESTIMATOR)
+                write_codes(folder, ica.transform(data.x, groups=data.groups), data.stamps)
         except InputError as error:
             aside = runs.set_aside(folder / runs.RESULT)
             runs.note(folder, f"{error}; {aside.name} set aside, and the fit is done again")
@@ -298,9 +319,11 @@ def _given(args: argparse.Namespace, usual: dict[str, Any]) -> dict[str, Any]:
 
 
 def diagnose_into(
-    folder: Path, ica: ContrastiveICA, x: Any, where: dict[str, Any]
+    folder: Path, ica: ContrastiveICA, x: Any, where: dict[str, Any], words: dict[str, str]
 ) -> dict[str, Any]:
-    """Write the diagnosis of a fitted estimator as a page and as JSON; its verdict and its words."""
+    """Write the diagnosis of a fitted estimator as a page and as JSON; its verdict and its text."""
+    from dataclasses import replace
+
     from identica._io import replacing
     from identica.diagnosis.page import write_diagnosis_page
 
@@ -308,6 +331,8 @@ def diagnose_into(
         found = ica.diagnose(x, **where)
     except InputError as error:  # what is enough for a fit may be too little to judge it
         return {"verdict": None, "diagnosis": str(error)}
+    findings = [replace(f, advice=in_shell(f.advice, words)) for f in found.findings]
+    found = replace(found, findings=findings)
     write_diagnosis_page(folder / PAGE, found)
     with replacing(folder / DIAGNOSIS) as temporary:
         temporary.write_text(found.to_json(), encoding="utf-8")

@@ -13,7 +13,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--force",
         action="store_true",
-        help="replace a table that has more rows, scores or seeds than there are runs",
+        help="overwrite a table that has more rows, scores or seeds than there are runs now",
     )
     parser.set_defaults(run=_report)
 

@@ -21,14 +21,14 @@ STUDIES = (
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     parser.description = (
-        "Run the experiments of a study that are not finished, and write its table and report."
+        "Run the unfinished experiments of a study, and write its table and report."
     )
     study = parser.add_argument(
         "study",
         nargs="?",
         metavar="STUDY",
         help="icml-table1, icml-table2, icml-table4, workshop-table1 to workshop-table5, theorem1, "
-        "recordings or marginals; --list says what they are",
+        "recordings or marginals; --list describes them",
     )
     suggest(study, STUDIES)
     parser.add_argument("--rows", metavar="1,3", help="rows such as 1,3 or 1-4 (default: all)")
@@ -36,20 +36,24 @@ def configure(parser: argparse.ArgumentParser) -> None:
     preset = parser.add_argument(
         "--preset",
         default="fast",
-        help="fast, or paper for the published recipe (default: %(default)s)",
+        metavar="NAME",
+        help="fast, or paper for the published settings (default: %(default)s)",
     )
     suggest(preset, ("fast", "paper"))
     parser.add_argument(
-        "--workers", type=whole, metavar="N", help="runs at a time (default: one per core)"
+        "--workers", type=whole, metavar="N", help="number of parallel runs (default: one per core)"
     )
     engine = parser.add_argument(
-        "--engine", default="local", help="local, ray or dask (default: %(default)s)"
+        "--engine",
+        default="local",
+        metavar="NAME",
+        help="where to run: local, ray or dask (default: %(default)s)",
     )
     suggest(engine, ("local", "ray", "dask"))
     parser.add_argument(
         "--address",
         metavar="HOST:PORT",
-        help="of a Ray or Dask cluster that shares the folder (default: RAY_ADDRESS or "
+        help="address of a Ray or Dask cluster that can access the folder (default: RAY_ADDRESS or "
         "DASK_SCHEDULER_ADDRESS, else a cluster on this machine)",
     )
     parser.add_argument(
@@ -58,7 +62,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--list",
         action="store_true",
-        help="list the runs and their state, or all studies, without running any",
+        help="list the runs and their state, or without STUDY all studies, and exit",
     )
     parser.set_defaults(run=_reproduce)
 
@@ -71,7 +75,7 @@ def _reproduce(args: argparse.Namespace) -> int:
 
     if args.study is None:
         if not args.list:
-            raise InputError("STUDY must be given; identica reproduce --list says which there are")
+            raise InputError("STUDY must be given; identica reproduce --list shows all studies")
         for study in STUDIES.values():
             print(f"{study.name:16}{len(study.rows):3} rows  {study.title}")
         return 0

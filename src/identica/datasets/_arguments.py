@@ -1,4 +1,4 @@
-"""Checks of the arguments that the data sets share."""
+"""Validation of arguments, shared by the data sets."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def _fill(
     grey: Array,
     images: Array,
 ) -> None:
-    """Walk each outline once and add up, line by line of sample points, what lies right of it.
+    """Trace each outline once and accumulate, per line of sample points, the points to its right.
 
     An edge that crosses a line downwards counts the points to its right +1, one that crosses
     it upwards −1: outside these cancel, inside one remains.

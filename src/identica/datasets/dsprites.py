@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from identica._io import writing
 from identica._progress import progress_bar
-from identica._validate import count
+from identica._validate import as_rng, count
 from identica.datasets._arguments import MOST, check_array, whole_numbers
 from identica.datasets.pictures import tile
 from identica.datasets.reading import map_npy, read_header, read_npz, reading
@@ -26,7 +26,7 @@ from identica.errors import InputError
 FACTORS = ("shape", "scale", "orientation", "posX", "posY")
 SIZES = (3, 6, 40, 32, 32)
 TOTAL = 737_280
-COLUMNS = 12  # of a picture
+COLUMNS = 12  # images in a row of a contact sheet
 ORIGINAL = "dsprites_ndarray_co1sh3sc6or40x32y32_64x64.npz"
 
 Array = NDArray[Any]
@@ -126,11 +126,11 @@ def load(path: str | Path | None = None) -> NDArray[np.uint8]:
             with zipfile.ZipFile(file) as archive:
                 _write(packed, _stream(archive))
     try:
-        found = map_npy(packed)
-        check_array("packed", found, "uint8", (TOTAL, 512))
+        images = map_npy(packed)
+        check_array("packed", images, "uint8", (TOTAL, 512))
     except InputError:
         raise InputError(f"{packed} is damaged: delete it, and it will be made again") from None
-    return found
+    return images
 
 
 def is_at_hand() -> bool:
@@ -141,7 +141,7 @@ def is_at_hand() -> bool:
 def sample(n: int, rng: Random) -> Classes:
     """Classes (n×5) of images drawn uniformly."""
     shape = count("n", n, at_most=MOST), len(SIZES)
-    return np.random.default_rng(rng).integers(0, SIZES, size=shape)
+    return as_rng("rng", rng).integers(0, SIZES, size=shape)
 
 
 def pairs_uni(n: int, rng: Random) -> tuple[Classes, Classes]:
@@ -150,7 +150,7 @@ def pairs_uni(n: int, rng: Random) -> tuple[Classes, Classes]:
     Of the D = 5 factors, k ~ U{1, …, D−1} chosen at random are redrawn among their other values
     (Locatello et al., "Weakly-Supervised Disentanglement Without Compromises", ICML 2020).
     """
-    rng = np.random.default_rng(rng)
+    rng = as_rng("rng", rng)
     anchors = sample(n, rng)
     return anchors, _uni(anchors, rng)
 
@@ -163,7 +163,7 @@ def pairs_lap(n: int, rng: Random) -> tuple[Classes, Classes]:
     (Klindt et al., "Towards Nonlinear Disentanglement in Natural Data with Temporal Sparse Coding",
     ICLR 2021).
     """
-    rng = np.random.default_rng(rng)
+    rng = as_rng("rng", rng)
     anchors = sample(n, rng)
     return anchors, _lap(anchors, rng)
 

@@ -1,4 +1,4 @@
-"""A folder of images as one array: frames of a film, in order of their names."""
+"""Folders of images, read as one array in order of their names."""
 
 from __future__ import annotations
 
@@ -27,32 +27,32 @@ def load(folder: str | Path) -> NDArray[Any]:
     """
     folder = as_path("folder", folder)
     try:
-        found = sorted((p for p in folder.iterdir() if p.name[0] != "."), key=_place)
+        files = sorted((p for p in folder.iterdir() if p.name[0] != "."), key=_place)
     except (OSError, ValueError) as error:
         raise InputError(f"{folder} must be a folder of images: {reason(error)}") from None
-    foreign = [path.name for path in found if path.suffix.lower() not in SUFFIXES]
-    if foreign or not found:
+    foreign = [path.name for path in files if path.suffix.lower() not in SUFFIXES]
+    if foreign or not files:
         raise InputError(
             f"{folder} must hold PNG and JPEG images alone, got {foreign[0] if foreign else 'none'}"
         )
-    first, whole = _read(found[0]), None
-    for number, path in enumerate(found):
+    first, whole = _read(files[0]), None
+    for number, path in enumerate(files):
         image = _read(path)
         if image.shape[:2] != first.shape[:2]:
             sizes = ["{}×{}".format(*one.shape) for one in (first, image)]
             raise InputError(
-                f"{folder} must hold images of one size, but {found[0].name} has {sizes[0]} pixels and "
+                f"{folder} must hold images of one size, but {files[0].name} has {sizes[0]} pixels and "
                 f"{path.name} {sizes[1]}"
             )
         if image.dtype != first.dtype:
             raise InputError(
-                f"{folder} must hold images of one depth, but {found[0].name} has {first.dtype} and "
+                f"{folder} must hold images of one depth, but {files[0].name} has {first.dtype} and "
                 f"{path.name} {image.dtype}"
             )
         if whole is None:
-            whole = _room(folder, (len(found), *image.shape), image.dtype)
-        if image.ndim > whole.ndim - 1:  # a coloured one after grey ones
-            grey, whole = whole, _room(folder, (len(found), *image.shape), image.dtype)
+            whole = _room(folder, (len(files), *image.shape), image.dtype)
+        if image.ndim > whole.ndim - 1:  # a colour image after grey ones
+            grey, whole = whole, _room(folder, (len(files), *image.shape), image.dtype)
             whole[:number] = grey[:number, ..., None]
         whole[number] = image if image.ndim == whole.ndim - 1 else image[..., None]
     assert whole is not None

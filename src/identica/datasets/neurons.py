@@ -1,4 +1,4 @@
-"""Simulated neurons with a known truth, as recordings: place cells in a box, head-direction cells."""
+"""Simulated recordings with known factors: place cells in a box, and head-direction cells."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.signal import lfilter
 
-from identica._validate import as_rng, count, positive
+from identica._validate import as_rng, count, flag, positive
 from identica.datasets.recordings import MOST, Recording
 
 Array = NDArray[np.float64]
@@ -19,7 +19,7 @@ LONGEST = 10_000_000  # bins
 CELLS = 19  # neurons of head direction
 BUMP = 0.3  # width of a place field, in sides of the box
 SPEED = 0.03  # of the walk, in sides of the box per bin
-FLOOR = 0.05, 0.03  # of the peak rate: what place cells and head-direction cells fire elsewhere
+FLOOR = 0.05, 0.03  # baseline rate of place cells and head-direction cells, relative to the peak
 
 
 def place_cells(rows: int = 30_000, *, rate: float = 2.5, seed: Random = 0) -> Recording:
@@ -62,7 +62,11 @@ def head_direction_cells(
         seed: A seed or a generator.
     """
     rows, rng = count("rows", rows, at_most=LONGEST), as_rng("seed", seed)
-    angle = _uneven_turns(rows, rng) if uneven else np.cumsum(_velocity(rows, 1, rng, 0.02, 0.98))
+    angle = (
+        _uneven_turns(rows, rng)
+        if flag("uneven", uneven)
+        else np.cumsum(_velocity(rows, 1, rng, 0.02, 0.98))
+    )
     centres, kappa = rng.uniform(0, 2 * np.pi, CELLS), rng.uniform(1, 6, CELLS)
     peak = positive("rate", rate) * rng.lognormal(0, 0.8 if uneven else 0.6, CELLS)
     bump = np.exp(kappa * (np.cos(angle.reshape(-1, 1) - centres) - 1))
@@ -71,10 +75,9 @@ def head_direction_cells(
 
 
 def smooth_walk(rows: int, dim: int, rng: np.random.Generator) -> Array:
-    """A walk in [0, 1]^dim of autoregressive velocity, reflected at the walls, rows×dim.
+    """A walk in [0, 1]^dim with autoregressive velocity, reflected at the walls, rows×dim.
 
-    Steps are as likely to the left as to the right, so a free walk that is folded back into the box is the
-    same process.
+    Steps are symmetric, so an unbounded walk folded back into the box is the same process.
     """
     free = rng.random(dim) + np.cumsum(_velocity(rows, dim, rng, SPEED, 0.95), axis=0)
     return np.asarray(1 - np.abs(free % 2 - 1))
@@ -87,17 +90,17 @@ def _velocity(rows: int, dim: int, rng: np.random.Generator, speed: Any, memory:
 
 
 def _uneven_turns(rows: int, rng: np.random.Generator) -> Array:
-    """Angles that are drawn to a favourite one, at a speed that changes now and then."""
+    """Angles attracted to a preferred one, at a speed that changes from time to time."""
     changes = np.cumsum(rng.random(rows) < 0.01)
     speeds = np.concatenate([[1.0], rng.choice([0.15, 1.0, 2.5], changes[-1])])
     velocity = _velocity(rows, 1, rng, 0.025 * speeds[changes, None], 0.95).ravel().tolist()
     favourite, angle = rng.uniform(0, 2 * np.pi), 0.0
     angles = np.empty(rows)
-    for t, step in enumerate(velocity):  # each angle decides where the next is drawn
+    for t, step in enumerate(velocity):  # the drift depends on the previous angle
         angle += step - 0.002 * math.sin(angle - favourite)
         angles[t] = angle
     return angles
 
 
 def _spikes(mean: Array, rng: np.random.Generator) -> NDArray[np.uint8]:
-    return np.minimum(rng.poisson(mean), MOST).astype(np.uint8)
+    return np.minimum(rng.poisson(np.minimum(mean, 1e6)), MOST).astype(np.uint8)

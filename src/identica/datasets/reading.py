@@ -1,8 +1,7 @@
-"""Reading data files that may be absent, damaged, foreign or hostile.
+"""Safe reading of data files that may be missing, damaged or malicious.
 
-Whatever is wrong becomes one `InputError` that names the file, and nothing is unpickled. What is
-allocated is bounded by the size of the file or by a limit that the caller states, never by what the
-file claims.
+Any problem raises an `InputError` that names the file, and nothing is unpickled. Allocations are bounded by
+the size of the file or by a limit of the caller, never by a size that the file claims.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ DEFLATED = 1032  # bytes that one compressed byte can stand for, at most
 
 @contextmanager
 def reading(path: str | Path, kind: str) -> Iterator[BufferedReader]:
-    """Open a regular file; whatever goes wrong while it is read as a `kind` of file is one
+    """Open a regular file; any error while it is read as a `kind` of file becomes an
     `InputError`."""
     try:
         if not stat.S_ISREG(Path(path).stat().st_mode):  # a pipe or a device may have no end
@@ -48,9 +47,9 @@ def reading(path: str | Path, kind: str) -> Iterator[BufferedReader]:
 
 
 def reason(error: BaseException) -> str:
-    """What an exception says, in one line of limited length."""
-    told = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return " ".join(str(told).split())[:200]
+    """The message of an exception, in one line of limited length."""
+    message = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return " ".join(str(message).split())[:200]
 
 
 def read_header(file: IO[bytes], size: int) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:

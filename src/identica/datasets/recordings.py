@@ -1,4 +1,4 @@
-"""Recordings of neurons: counts of spikes in bins of equal length, beside what the animal did.
+"""Recordings of neurons: spike counts in bins of equal length, with the behaviour of the animal.
 
 Rats on a linear track: Grosmark & Buzsáki, "Diversity in neural firing dynamics supports both rigid and
 learned hippocampal sequences", Science 2016, binned as in Schneider, Lee & Mathis, "Learnable latent
@@ -25,12 +25,12 @@ from identica.errors import InputError
 
 TRACK = 1.6  # metres
 MOST = 255  # spikes of a neuron in a bin
-ROUNDED = 1e-5  # what single precision may add to a label
+ROUNDED = 1e-5  # rounding error of labels in single precision
 
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """Counts of spikes with what is known of each bin; read-only.
+    """Spike counts with a label for each bin; read-only.
 
     Args:
         name: What was recorded.
@@ -105,10 +105,10 @@ def load(name: str, path: str | Path | None = None) -> Recording:
             get=f"put the published recording there, as the arrays {', '.join(names)} with a row for "
             f"each bin of {1000 * source.bin:.0f} ms",
         )
-    found = read_npz(path, names)
+    arrays = read_npz(path, names)
     try:
         made = Recording(
-            name, found["counts"], found[source.label], source.bin, found.get("direction")
+            name, arrays["counts"], arrays[source.label], source.bin, arrays.get("direction")
         )
         label = made.label.astype(float)
         inside = (label >= source.low - ROUNDED) & (label <= source.high + ROUNDED)
@@ -123,7 +123,7 @@ def load(name: str, path: str | Path | None = None) -> Recording:
 
 
 def check(recording: Recording) -> dict[str, float]:
-    """What a recording holds, in numbers.
+    """Statistics of a recording.
 
     >>> check(Recording("one cell", np.array([[0], [3]]), np.zeros(2), bin=0.5))
     {'bins': 2, 'neurons': 1, 'silent neurons': 0, 'seconds': 1.0, 'spikes per neuron and second': 3.0}

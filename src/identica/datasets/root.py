@@ -1,4 +1,4 @@
-"""Where data sets live: `$IDENTICA_DATA`, or the user's cache folder."""
+"""The folder of the data sets: `$IDENTICA_DATA`, or the user's cache folder."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def data_root() -> Path:
     try:
         if chosen:
             return Path(chosen).expanduser()
-        # The XDG specification has relative paths ignored.
+        # According to the XDG specification, relative paths are ignored.
         return (cache if cache.is_absolute() else Path.home() / ".cache") / "identica"
     except RuntimeError as error:
         raise InputError(f"IDENTICA_DATA must be a folder, as there is no home: {error}") from None

@@ -1,4 +1,4 @@
-"""Can the codes be trusted? What codes of held-out pairs, by several models, show without the truth."""
+"""Diagnosis of fitted codes from held-out pairs and several fits, without the true factors."""
 
 from __future__ import annotations
 

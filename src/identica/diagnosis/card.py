@@ -1,4 +1,4 @@
-"""A diagnosis in a notebook: the verdict, and what it rests on behind a click."""
+"""The HTML card that shows a diagnosis in a notebook."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 MEANING = {
     PERMUTATION: "Each code is one factor, up to order, sign and scale.",
-    LINEAR: "All factors are in the codes, but as a mixture: a linear map of the codes, not a code.",
-    UNSURE: "Nothing shows that the codes are wrong, but an assumption fails that would make them right.",
+    LINEAR: "All factors are in the codes, but mixed: each is a linear map of all codes, not a single one.",
+    UNSURE: "Nothing shows that the codes are wrong, but something that would make them right is not known.",
     DISTRUST: "The codes are not the factors, or nothing shows that they are.",
 }
 COLOURS = {
@@ -26,20 +26,21 @@ LEVELS = {"fine": _html.GOOD, "caution": _html.WARN, "unsure": _html.WARN, "wron
 
 
 def card(diagnosis: Diagnosis) -> str:
-    """The verdict with its gravest finding; the others are behind a click."""
+    """Show the verdict with its most serious finding; the others are collapsed."""
     first, *others = diagnosis.findings
-    said = diagnosis.verdict[0].upper() + diagnosis.verdict[1:]
+    said, _, why = diagnosis.headline.partition(". ")
+    said = (said[0].upper() + said[1:]).rstrip(".")
     about = (
         f"{diagnosis.conditional} on {diagnosis.space}, {diagnosis.pairs:,} held-out pairs, "
         f"{len(diagnosis.restarts.linear)} fits"
     )
     return _html.card(
         said,
-        _html.tag("div", MEANING[diagnosis.verdict]),
+        _html.tag("div", f"{MEANING[diagnosis.verdict]} {why}".strip()),
         _html.tag("div", about, style="opacity:.75;font-size:.9em"),
         _html.items([_finding(first)]),
         _html.details(f"{len(others)} more findings", _html.items(map(_finding, others))),
-        colour=COLOURS[diagnosis.verdict],
+        colour=_html.WARN if said.endswith("caution") else COLOURS[diagnosis.verdict],
     )
 
 

@@ -1,4 +1,4 @@
-"""How positives vary around recovered codes: by which distribution, and whether alike everywhere."""
+"""The distribution of positives around recovered codes, and whether it is the same everywhere."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from identica.spaces import Box, Euclidean, Space, Sphere
 
 Matrix = NDArray[np.float64]
 
-SHAPES = np.geomspace(0.3, 12.0, 60)  # β that are tried
-WALL = 3.0  # spreads from a wall within which it is felt
-RESAMPLES = 200  # of the bootstrap
-INSIDE = 100  # differences away from walls that are enough for a fit
+SHAPES = np.geomspace(0.3, 12.0, 60)  # grid of β
+WALL = 3.0  # distance from a wall, in spreads of the positives, up to which it truncates them
+RESAMPLES = 200  # bootstrap resamples
+INSIDE = 100  # differences away from the walls needed for a fit
 
 
 class GeneralizedNormalFit(NamedTuple):
     """A generalised normal distribution p ∝ e^{−|d/scale|^shape} of differences, with 95 % intervals.
 
-    `number` is that of the differences it was fitted to.
+    `number` is the number of differences it was fitted to.
     """
 
     shape: float
@@ -37,7 +37,7 @@ class GeneralizedNormalFit(NamedTuple):
 
     @property
     def family(self) -> str:
-        """The family of the estimator that is nearest in shape."""
+        """The family of the estimator with the nearest shape."""
         return nearest_family(self.shape)
 
 
@@ -46,16 +46,16 @@ Fits = list[GeneralizedNormalFit | None]
 
 @dataclass(frozen=True)
 class Positives:
-    """How positives are distributed around their codes.
+    """The distribution of positives around their codes.
 
     Attributes:
-        codes: fitted distribution of each code's differences; None where walls leave none, and on a
-            sphere.
-        concentration: κ of positives, on a sphere.
-        misfit: greatest distance of the differences' distribution from that of the model's family
-            at its best scale.
+        codes: fitted distribution of the differences of each code; None if too few lie away from the
+            walls, and on a sphere.
+        concentration: κ of the positives, on a sphere.
+        misfit: greatest Kolmogorov–Smirnov distance between the differences and the model's family at
+            its best scale.
         anisotropy: ratio of the widest to the narrowest spread of positives.
-        bend: by how much the spread depends on the place, see `position_dependence`.
+        bend: how much the spread depends on position, see `position_dependence`.
     """
 
     codes: Fits
@@ -68,21 +68,21 @@ class Positives:
 def positives(
     h: Matrix, h_pos: Matrix, space: Space, conditional: Family, order: Order, random_state: int
 ) -> Positives:
-    """How positives h_pos (N×n) vary around codes h, beside the family that the model assumes."""
+    """Describe how positives h_pos (N×n) vary around codes h, compared with the assumed family."""
     families = (
         [f for f, _ in conditional.parts] if isinstance(conditional, Joint) else [conditional]
     )
-    found = [
+    measured = [
         _positives_of_part(h[:, columns], h_pos[:, columns], part, family, order, random_state)
         for (part, columns), family in zip(parts(space), families, strict=True)
     ]
-    kappas = [part.concentration for part in found if part.concentration is not None]
+    kappas = [part.concentration for part in measured if part.concentration is not None]
     return Positives(
-        [fit for part in found for fit in part.codes],
+        [fit for part in measured for fit in part.codes],
         kappas[0] if kappas else None,
-        max(part.misfit for part in found),
-        max(part.anisotropy for part in found),
-        max(part.bend for part in found),
+        max(part.misfit for part in measured),
+        max(part.anisotropy for part in measured),
+        max(part.bend for part in measured),
     )
 
 
@@ -123,7 +123,7 @@ def _ratio(spread: Matrix) -> float:
 
 
 def nearest_family(shape: float) -> str:
-    """The estimator's name for a shape, by the nearest logarithm.
+    """The estimator's name of the family nearest in log shape.
 
     >>> nearest_family(1.1), nearest_family(1.9), nearest_family(4)
     ('laplace', 'normal', 'gennorm3')
@@ -132,7 +132,7 @@ def nearest_family(shape: float) -> str:
 
 
 def generalized_normal(differences: Matrix, *, random_state: int = 0) -> GeneralizedNormalFit:
-    """The generalised normal distribution around 0 of highest likelihood, with bootstrap intervals.
+    """Maximum-likelihood generalised normal distribution around 0, with bootstrap intervals.
 
     For a given shape β the best scale is known, λ^β = β·mean |d|^β, which leaves
 
@@ -152,7 +152,7 @@ def generalized_normal(differences: Matrix, *, random_state: int = 0) -> General
     powers = np.power.outer(d / unit, SHAPES)
     rng = np.random.default_rng(random_state)
     counts = rng.multinomial(len(d), np.full(len(d), 1 / len(d)), size=RESAMPLES) / len(d)
-    means = np.vstack([powers.mean(0), counts @ powers])  # the sample itself first
+    means = np.vstack([powers.mean(0), counts @ powers])  # the first row is the sample itself
     log_scale = np.log(np.maximum(SHAPES * means, 1e-300)) / SHAPES
     cost = log_scale + gammaln(1 + 1 / SHAPES) + 1 / SHAPES
     shapes, scales = _lowest(cost, log_scale)
@@ -167,7 +167,7 @@ def generalized_normal(differences: Matrix, *, random_state: int = 0) -> General
 
 
 def _lowest(cost: Matrix, log_scale: Matrix) -> tuple[Matrix, Matrix]:
-    """Shape and scale at the lowest cost of each row, between the points of the grid."""
+    """Shape and scale of the lowest cost of each row, interpolated between grid points."""
     rows = np.arange(len(cost))
     best = cost.argmin(1).clip(1, len(SHAPES) - 2)
     left, middle, right = cost[rows, best - 1], cost[rows, best], cost[rows, best + 1]
@@ -186,17 +186,17 @@ def _lowest(cost: Matrix, log_scale: Matrix) -> tuple[Matrix, Matrix]:
 def inner_differences(h: Matrix, h_pos: Matrix, space: Space) -> list[Matrix]:
     """Differences of each code in pairs; in a box, only of anchors away from the walls."""
     low, high = own_range(h)
-    found = []
+    differences = []
     for k, d in enumerate((h_pos - h).T):
         if isinstance(space, Box):
             reach = WALL * np.median(np.abs(d))
             d = d[(h[:, k] - low[k] > reach) & (high[k] - h[:, k] > reach)]
-        found.append(d)
-    return found
+        differences.append(d)
+    return differences
 
 
 def fit_differences(differences: list[Matrix], *, random_state: int = 0) -> Fits:
-    """The fit to each code's differences; None where there are few, or nothing varies."""
+    """Fit the differences of each code; None if there are too few, or if they are constant."""
     return [
         generalized_normal(d, random_state=random_state)
         if len(d) >= INSIDE and float(np.std(d)) > 0
@@ -206,8 +206,8 @@ def fit_differences(differences: list[Matrix], *, random_state: int = 0) -> Fits
 
 
 def misfit(differences: list[Matrix], shape: float) -> float:
-    """Greatest distance of the distribution functions of any code's differences and a generalised
-    normal of the given shape, at its best scale; 0 to 1."""
+    """Greatest Kolmogorov–Smirnov distance between the differences of a code and a generalised normal
+    of the given shape at its best scale; 0 to 1."""
     from scipy.stats import gennorm, kstest
 
     distances = [0.0]
@@ -219,7 +219,7 @@ def misfit(differences: list[Matrix], shape: float) -> float:
 
 
 def concentration(h: Matrix, h_pos: Matrix) -> float:
-    """κ of von Mises–Fisher with the mean cosine of the pairs; 0 where they are unrelated."""
+    """κ of the von Mises–Fisher distribution with the mean cosine of the pairs; 0 if they are unrelated."""
     from scipy.optimize import brentq
 
     from identica.families import mean_cosine
@@ -235,13 +235,13 @@ def concentration(h: Matrix, h_pos: Matrix) -> float:
 
 
 def simulated(h: Matrix, space: Space, fit: Fits | float, *, random_state: int) -> Matrix:
-    """Positives of the codes h (N×n) if the fitted distribution were the same everywhere; `fit` is one for
-    each code, or the concentration on a sphere."""
+    """Simulate positives of codes h (N×n) under a distribution that is the same everywhere: `fit` holds
+    one for each code, or the concentration on a sphere."""
     import torch
 
     from identica.families import GeneralizedNormal, VonMisesFisher
 
-    # a stream of its own: data made from the same seed would be related to these draws
+    # a separate stream: data generated from the same seed would correlate with these draws
     source = torch.Generator().manual_seed(STREAM + random_state)
     if isinstance(space, Sphere):
         assert isinstance(fit, float)
@@ -264,23 +264,24 @@ def simulated(h: Matrix, space: Space, fit: Fits | float, *, random_state: int) 
     return positives
 
 
-# --- the same everywhere? ---------------------------------------------------------------------------
+# --- dependence on position -------------------------------------------------------------------------
 
 
 def position_dependence(
     h: Matrix, h_pos: Matrix, space: Space, fit: Fits | float, order: Order, random_state: int = 0
 ) -> float:
-    """How much the spread of positives changes from place to place, as a standard deviation of its
-    logarithm (0.1: by about a tenth).
+    """How much the spread of positives depends on position, as the standard deviation of its logarithm
+    (0.1: by about a tenth).
 
         σ² = E‖S(h) − E S‖_F² / 4n,  S(h) = M^{−1/2} Cov(h̃ − h | h) M^{−1/2},  M = E Cov(h̃ − h | h)
 
-    beyond what walls or the curvature of a sphere make of a distribution that is the same everywhere,
-    which is simulated. The covariance is a quadratic function of the place; two functions, each fitted
-    to one half of the pairs (of the time, in a sequence), are multiplied, so that chance does not count.
+    minus the value for simulated positives of a distribution that is the same everywhere, which accounts
+    for walls and for the curvature of a sphere. The covariance is modelled as a quadratic function of
+    position. Two such functions, each fitted to one half of the pairs (of the time, in a sequence), are
+    multiplied, so that noise does not inflate the estimate.
 
-    If positives vary alike around all true factors, any bend of the map from factors to codes
-    shows here: a map that leaves the covariance constant is affine.
+    If positives vary alike around all true factors, any curvature of the map from factors to codes shows
+    up here: a map that leaves the covariance constant is affine.
     """
     null = simulated(h, space, fit, random_state=random_state)
     varies = np.std(h, axis=0) > 1e-9 * max(float(np.abs(h).max()), 1e-300)
@@ -302,7 +303,7 @@ def position_dependence(
 
 
 def _quadratic(columns: Matrix) -> Matrix:
-    """1, every column, and products of two; squares alone where there are many columns."""
+    """Quadratic features: 1, every column and products of two; only squares if there are many columns."""
     n = columns.shape[1]
     first, second = np.triu_indices(n) if n <= 12 else (np.arange(n), np.arange(n))
     ones = np.ones((len(columns), 1))

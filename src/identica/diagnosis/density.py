@@ -1,4 +1,4 @@
-"""What the density of the factors looks like, and what a potential that absorbs it can promise."""
+"""Description of the density of the codes, and the guarantee for a model with a potential."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ SKEWED = 0.5  # skewness; an exponential's is 2
 PEAKED = 1.0  # excess kurtosis; a Laplace's is 3
 FLAT = -0.7  # a uniform's is −1.2
 CORRELATED = 0.3
-VALLEY = 0.8  # of the lower of two peaks: what lies between them counts as a valley
-GAP = 0.03  # … as a gap
-GRID = 200  # places at which a density is looked at
+VALLEY = 0.8  # density between two peaks, relative to the lower one, that counts as a valley
+GAP = 0.03  # … that counts as a gap
+GRID = 200  # points at which a density is evaluated
 
-# What the propositions ask for, as far as other findings show it: the form of the conditional, the same
+# Findings about the conditions of the propositions: the form of the conditional, which must be the same
 # everywhere and for all factors, and as many factors as codes.
 ASKED = ("conditional", "anisotropy", "bend", "dimension", "rows", "space")
 RECOVERED = {
@@ -38,11 +38,11 @@ RECOVERED = {
 
 @dataclass(frozen=True)
 class Density:
-    """What the density of codes looks like.
+    """A description of the density of codes.
 
     Attributes:
-        words: in one sentence.
-        gap: whether it falls apart into regions with next to nothing between them.
+        words: the description, one sentence.
+        gap: whether regions of high density are separated by regions that are nearly empty.
     """
 
     words: str
@@ -50,7 +50,7 @@ class Density:
 
 
 def density(h: Matrix, space: Space, independent: float) -> Density:
-    """What the density of codes h (N×n) looks like, of which so many are independent."""
+    """Describe the density of codes h (N×n), of which `independent` rows are effectively independent."""
     features: dict[str, list[int]] = {}
     notes: list[str] = []
     gap = False
@@ -94,9 +94,9 @@ def _correlation(codes: Matrix) -> float:
 
 
 def valley(values: Matrix, independent: float) -> float:
-    """The least density between two peaks, relative to the lower of them; 1 where there is one peak.
+    """The lowest density between two peaks, relative to the lower peak; 1 if there is a single peak.
 
-    The density is smoothed by Silverman's rule, for as many values as are independent.
+    The bandwidth follows Silverman's rule for the effective number of independent values.
 
     >>> x = np.linspace(-1, 1, 1000)
     >>> valley(x, 1000) > 0.8 > valley(np.r_[x - 1.5, x + 1.5], 2000)
@@ -109,7 +109,7 @@ def valley(values: Matrix, independent: float) -> float:
     kernel = np.exp(-0.5 * np.subtract.outer(away, away) ** 2)
     smooth = kernel @ counts
     lower = np.minimum(np.maximum.accumulate(smooth), np.maximum.accumulate(smooth[::-1])[::-1])
-    deep = lower > 0.1 * smooth.max()  # a bump in a tail is no peak
+    deep = lower > 0.1 * smooth.max()  # a bump in a tail is not a peak
     return float((smooth[deep] / lower[deep]).min())
 
 
@@ -126,36 +126,38 @@ def finding(
     conditional: Family,
     learn_precision: bool,
 ) -> Finding:
-    """What becomes of codes that are not uniform, by a model with a potential.
+    """Replace the finding about codes that are not uniform, for a model with a potential.
 
     Args:
-        uneven: the finding that would be made without.
-        others: all other findings, by which the conditions of the propositions are checked.
-        space: that the codes fill.
+        uneven: the finding for a model without a potential.
+        others: all other findings, which show whether the conditions of the propositions hold.
+        space: the space that the codes fill.
     """
     seen = f"{uneven.seen} {density.words}"
-    found = replace(uneven, seen=seen, means="", advice="")
+    revised = replace(uneven, seen=seen, means="", advice="")
     absorbs = "The potential allows for any density, but only"
     if density.gap:
         means = "There are regions that hardly any pair connects, so how they lie to each other is not known."
-        return replace(found, means=means, advice="pairs that are further apart (a longer lag).")
+        return replace(revised, means=means, advice="pairs that are further apart (a longer lag).")
     violations, promise = any_marginal(
         Believed(space, Uniform(), conditional),
         Assumed(space, conditional, False, True, np.inf, True, learn_precision),
     )
     if promise is None:
         return replace(
-            found, means=f"No theorem applies: {violations[0]}.", advice="another conditional."
+            revised,
+            means=f"No theorem applies: {violations[0]}.",
+            advice="another conditional.",
         )
     failed = [other for other in others if other.check in ASKED and other.level != "fine"]
     if failed:
         means = f"{absorbs} if the rest of the model is right, see {_listed([f.check for f in failed])}."
-        return replace(found, means=means, advice=failed[0].advice)
+        return replace(revised, means=means, advice=failed[0].advice)
     if dimensions.columns is not None and dimensions.columns <= dimensions.intrinsic.room:
         means = f"{absorbs} if there are no more factors than columns, which codes cannot show."
-        return replace(found, means=means, advice="more columns, if there are any.")
+        return replace(revised, means=means, advice="more columns, if there are any.")
     means = (
         f"The potential allows for it: {RECOVERED[promise.up_to]} ({promise.theorem.split(' (')[0]}), if "
         "factors change alike wherever they are."
     )
-    return replace(found, level="caution", means=means)
+    return replace(revised, level="caution", means=means)

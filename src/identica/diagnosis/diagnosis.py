@@ -1,4 +1,4 @@
-"""Can the codes be trusted? What codes of held-out pairs, by several models, show without the truth."""
+"""The diagnosis: checks of held-out codes and of several fits, combined into findings and a verdict."""
 
 from __future__ import annotations
 
@@ -40,29 +40,29 @@ from identica.spaces import Box, Euclidean, Space, Sphere
 
 Matrix = NDArray[np.float64]
 
-FEWEST = 20  # pairs that can be judged
-SHOWN = 2000  # pairs that are kept for pictures
+FEWEST = 20  # pairs needed for a diagnosis
+SHOWN = 2000  # pairs kept for plots
 
-# First things first: what comes earlier may be the cause of what comes later.
+# In order: a problem found by an earlier check may cause those found by later ones.
 FIRST = (
     *("score", "memory", "rows", "restarts", "codes", "dimension", "missed", "space", "bend"),
     *("truth", "conditional", "anisotropy", "marginal", "axes"),
 )
-# What true factors of all codes say nothing about: whether pairs are related, and what holds for new ones.
+# Checks that true factors cannot overrule: whether pairs are related, and overfitting.
 OPEN = ("score", "memory", "missed", "truth")
 
 
-# --- what is judged ---------------------------------------------------------------------------------
+# --- input ------------------------------------------------------------------------------------------
 
 
 class Codes(NamedTuple):
-    """What one model makes of pairs it has not seen.
+    """Codes of one model for held-out pairs, and their evidence.
 
     Attributes:
         h, h_pos: codes of the members of each pair, N×n.
-        bits: evidence that each pair belongs together, N (see `identica.metrics.evidence`).
-        control: the same for positives in a random order, at the temperature that suits them best.
-        seen: mean evidence for as many pairs of its training, if they are available.
+        bits: evidence of each pair, shape N (see `identica.metrics.evidence`).
+        control: the same for positives in a random order, at their best temperature.
+        seen: mean evidence of as many training pairs, if available.
     """
 
     h: Matrix
@@ -82,15 +82,15 @@ def codes_from(
     bias: Tensor | None = None,
     seen: float | None = None,
 ) -> Codes:
-    """Codes that were made in any way, with the evidence of their pairs.
+    """Make `Codes` from the codes of any model, computing the evidence of their pairs.
 
     Args:
         h, h_pos: codes of the members of each pair, N×n.
-        conditional: the family whose similarity is the evidence.
-        scaled: both codes as that similarity takes them, where that is not as they are.
-        temperature: of the similarity; by default the one that suits best.
-        bias: what a potential adds to it for each positive, shape N.
-        seen: mean evidence for pairs of the training, in bits.
+        conditional: the family that defines the similarity.
+        scaled: codes to compute the similarity from, if other than h and h_pos.
+        temperature: temperature of the similarity; by default the best one.
+        bias: value of the potential for each positive, shape N.
+        seen: mean evidence of training pairs, in bits.
     """
     anchors, positive = as_matrix("h", h), as_matrix("h_pos", h_pos)
     if anchors.shape != positive.shape:
@@ -112,15 +112,16 @@ def codes_from(
     return Codes(anchors, positive, bits, control, seen)
 
 
-# --- what is found ----------------------------------------------------------------------------------
+# --- results ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Score:
-    """Evidence that unseen pairs belong together, in bits above chance, with standard errors.
+    """Evidence of held-out pairs in bits above chance, with standard errors.
 
-    `control` is that of shuffled pairs, `seen` that of pairs the model was trained on, `most` what this
-    many pairs can show. `related` says whether the observations of a pair are, where they are known.
+    `control` is the evidence of shuffled pairs, `seen` that of training pairs, and `most` the largest
+    possible value for this many pairs. `related` says whether the observations of a pair are related, if
+    observations are available.
     """
 
     bits: float
@@ -134,8 +135,8 @@ class Score:
 
 @dataclass(frozen=True)
 class Restarts:
-    """How the codes of models that started differently agree, m×m: up to a linear map (R²), and up
-    to permutation and scale (MCC). Noise of their own leaves them no more than R² = `ceiling`."""
+    """Agreement of the codes of models from different starts, m×m: up to a linear map (R²), and up to
+    permutation and scale (MCC). The noise of the codes limits R² to `ceiling`."""
 
     linear: Matrix
     permutation: Matrix
@@ -156,15 +157,15 @@ def _mean_off_diagonal(matrix: Matrix) -> float:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What `diagnose` found.
+    """The result of `diagnose`.
 
     Attributes:
         verdict: "recovered up to permutation and scale", "recovered up to a linear map", "uncertain"
             or "do not trust".
-        findings: what it rests on, the gravest first.
-        space, conditional: what the model assumes.
-        score, restarts, axes, dimensions, positives, marginal, rows, truth: the numbers.
-        codes: some pairs of codes (h, h_pos), for pictures.
+        findings: the findings behind it, most serious first.
+        space, conditional: assumptions of the model.
+        score, restarts, axes, dimensions, positives, marginal, rows, truth: the measurements.
+        codes: a sample of pairs of codes (h, h_pos), for plots.
     """
 
     verdict: str
@@ -182,10 +183,23 @@ class Diagnosis:
     truth: Truth | None
     codes: tuple[Matrix, Matrix] = field(repr=False, compare=False)
 
+    @property
+    def headline(self) -> str:
+        """The verdict, "with caution" where an assumption does not hold, and the first reason."""
+        if self.verdict in (UNSURE, DISTRUST):
+            return f"{self.verdict}. {self.findings[0].reason}"
+        for finding in self.findings:  # the verdict itself says what is known of the axes
+            if finding.level != "fine" and finding.check not in ("axes", "truth"):
+                known = _knows_all_factors(self)  # the true factors have shown otherwise
+                return (
+                    f"{self.verdict}."
+                    if known
+                    else f"{self.verdict}, with caution. {finding.reason}"
+                )
+        return f"{self.verdict}."
+
     def __str__(self) -> str:
-        poor = self.verdict in (UNSURE, DISTRUST)
-        why = f" {self.findings[0].reason}" if poor else ""
-        return "\n".join([f"Verdict: {self.verdict}.{why}", *(f"{f}" for f in self.findings)])
+        return "\n".join([f"Verdict: {self.headline}", *(f"{f}" for f in self.findings)])
 
     def _repr_html_(self) -> str:
         from identica.diagnosis.card import card
@@ -193,7 +207,7 @@ class Diagnosis:
         return card(self)
 
     def to_json(self) -> str:
-        """All numbers and findings as JSON text."""
+        """Return all measurements and findings as JSON."""
         parts = ("score", "restarts", "dimensions", "positives", "marginal", "rows", "truth")
         numbers = {name: getattr(self, name) for name in parts}
         content: dict[str, Any] = {
@@ -208,7 +222,7 @@ class Diagnosis:
         return json.dumps(content, indent=2, ensure_ascii=False, default=np.ndarray.tolist)
 
 
-# --- finding it -------------------------------------------------------------------------------------
+# --- measurements -----------------------------------------------------------------------------------
 
 
 def diagnose(
@@ -223,18 +237,18 @@ def diagnose(
     truth: Truth | None = None,
     random_state: int = 0,
 ) -> Diagnosis:
-    """Judge the codes that several models give the same pairs; the first model is the one in question.
+    """Diagnose the codes of several models for the same pairs; the first model is the one in question.
 
     Args:
-        codes: of at least two models, fitted from different starts, as from `codes_from`.
-        space, conditional: what the models assume.
-        observations: x and x_pos of the pairs, N×d, where they are rows.
-        times: steps in time of the anchors and of their positives, N each, where pairs are rows of
-            sequences; what follows from the codes themselves by default (see `order_of`).
+        codes: codes of at least two models fitted from different starts, see `codes_from`.
+        space, conditional: assumptions of the models.
+        observations: x and x_pos of the pairs, N×d, if they are rows.
+        times: time steps of the anchors and of their positives, N each, if pairs come from sequences; by
+            default they are inferred from the codes if possible (see `order_of`).
         learn_precision: whether the models learnt a precision for each code.
         potential: whether they learnt a potential, so that factors need not be uniform.
-        truth: the codes beside true factors, where these are known; where they are of all codes, they
-            decide what the codes hold.
+        truth: comparison of the codes with true factors, if these are known; if there is one for every
+            code, it overrules indirect findings.
 
     >>> from identica import Box, Laplace
     >>> z = Box(2).sample(2000, generator=0)
@@ -244,16 +258,16 @@ def diagnose(
     'recovered up to permutation and scale'
     """
     if len(codes) < 2:
-        raise InputError(f"codes must be of at least 2 models to compare, got {len(codes)}")
+        raise InputError(f"codes must hold the codes of at least 2 models, got {len(codes)}")
     h, h_pos = as_matrix("h", codes[0].h), as_matrix("h_pos", codes[0].h_pos)
     if len(h) < FEWEST:
-        raise InputError(f"pairs must be at least {FEWEST} to be judged by, got {len(h)}")
+        raise InputError(f"codes must hold at least {FEWEST} pairs for a diagnosis, got {len(h)}")
     same_rows(**{f"codes[{i}]": code.h for i, code in enumerate(codes)})
     seen = None
     if observations is not None:
         seen = as_matrix("x", observations[0]), as_matrix("x_pos", observations[1])
     rows, order = order_of(h, h_pos, times)
-    # factors that are directions may be found by a model that knows of none, as points of an ellipsoid
+    # a model that does not assume a sphere may recover directions as points of an ellipsoid
     directions = None
     if isinstance(space, (Box, Euclidean)):
         directions = as_directions(h, h_pos, random_state=random_state)
@@ -262,7 +276,7 @@ def diagnose(
         (y, y_pos), filled = directions, Sphere(space.dim)
     even = marginal(y, filled, random_state)
     measured = Diagnosis(
-        DISTRUST,  # until it is judged
+        DISTRUST,  # replaced below
         [],
         space,
         conditional,
@@ -311,24 +325,24 @@ def _restarts(codes: Sequence[Codes], times: Any) -> Restarts:
     return Restarts(linear, permutation, max(0.5, _mean_off_diagonal(ceiling)))
 
 
-# --- what it means ----------------------------------------------------------------------------------
+# --- findings ---------------------------------------------------------------------------------------
 
 
 def _find(
     d: Diagnosis, filled: Space, learn_precision: bool, shape: Density | None
 ) -> list[Finding]:
-    """All findings, the gravest first; only the first of them gives advice.
+    """All findings, most serious first; only the first one keeps its advice.
 
     Args:
-        d: what was measured.
-        filled: the space that the codes fill, a sphere where they cover an ellipsoid.
+        d: the measurements.
+        filled: the space that the codes fill, a sphere if they cover an ellipsoid.
         learn_precision: see `diagnose`.
-        shape: what the density of the codes looks like, where a potential was learnt.
+        shape: description of the density of the codes, if a potential was learnt.
     """
     evenly = checks.marginal(d.marginal, d.dimensions, filled, d.rows)
     uniform = evenly.level == "fine"
     fixed = fixes_axes(filled, d.conditional, learn_precision, uniform=uniform)
-    found = [
+    findings = [
         checks.score(d.score),
         *checks.memory(d.score),
         *checks.rows(d.rows, d.pairs),
@@ -345,15 +359,15 @@ def _find(
     ]
     if shape is not None and not uniform:
         evenly = density.finding(
-            evenly, shape, found, d.dimensions, filled, d.conditional, learn_precision
+            evenly, shape, findings, d.dimensions, filled, d.conditional, learn_precision
         )
-    found.append(evenly)
+    findings.append(evenly)
     if _knows_all_factors(d):
-        found = _settled(found)
-    # nothing that is there was missed because of overfitting, if nothing is there
+        findings = _settled(findings)
+    # overfitting may explain any other failure, unless the pairs are unrelated
     first = FIRST if d.score.related is False else ("memory", *FIRST)
-    found.sort(key=lambda f: (LEVELS.index(f.level), first.index(f.check)))
-    return [found[0], *(replace(finding, advice="") for finding in found[1:])]
+    findings.sort(key=lambda f: (LEVELS.index(f.level), first.index(f.check)))
+    return [findings[0], *(replace(finding, advice="") for finding in findings[1:])]
 
 
 def _knows_all_factors(d: Diagnosis) -> bool:
@@ -362,7 +376,7 @@ def _knows_all_factors(d: Diagnosis) -> bool:
 
 
 def _settled(findings: list[Finding]) -> list[Finding]:
-    """Findings that only suggest that factors are lost become cautions if the true factors are not."""
+    """Downgrade findings that suggest lost factors to cautions if true factors show the opposite."""
     if any(finding.check == "truth" and finding.level == "wrong" for finding in findings):
         return findings
     return [

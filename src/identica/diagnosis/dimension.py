@@ -1,4 +1,4 @@
-"""How many dimensions codes have, which of them carry what pairs share, and what they miss of it."""
+"""Dimension of the codes, and how much of what pairs share each code holds and all codes miss."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from identica.diagnosis.sequence import Order
-from identica.metrics.columns import is_constant, standardised
+from identica.metrics.standardise import is_constant, standardised
 from identica.spaces import Product, Space, Sphere
 
 Matrix = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
-NEIGHBOURS = 2500  # codes whose neighbours are looked up
-SHARED = 0.1  # correlation within pairs that counts as none
-DIRECTIONS = 16  # codes that are compared with the others
-HALF = 1000  # rows of either half by which they are
-WIDTHS = 2.0, 1.0, 0.5  # of the kernel of regressions, in standard deviations of the codes
+NEIGHBOURS = 2500  # codes whose nearest neighbours are computed
+SHARED = 0.1  # correlation within pairs up to which a code counts as noise
+DIRECTIONS = 16  # codes that are predicted from the others
+HALF = 1000  # rows of each half used for that
+WIDTHS = 2.0, 1.0, 0.5  # kernel widths of the regressions, in standard deviations of the codes
 
 
 class Intrinsic(NamedTuple):
-    """Dimensions of the surface that codes lie on, its standard error, and how many there could be."""
+    """Dimension of the surface that codes lie on, its standard error, and the largest possible value."""
 
     dimension: float
     error: float
@@ -33,18 +33,17 @@ class Intrinsic(NamedTuple):
 
 @dataclass(frozen=True)
 class Dimensions:
-    """How many dimensions the codes have.
-
+    """Measurements of the dimension of the codes.
     Attributes:
         varies: which codes vary at all.
-        correlations: of each code with its positive's.
-        canonical: of the combinations of codes that pairs share most.
+        correlations: correlation of each code with that of the positive.
+        canonical: canonical correlations of the codes of anchors and positives.
         intrinsic: dimension of the surface that the codes lie on.
-        columns: how many dimensions the observations have; None if they are not rows.
+        columns: number of dimensions of the observations; None if they are not rows.
         missed: greatest share of variance that pairs of observations share beyond their codes.
-        told: share of the observations' variance that the codes determine.
-        own: least share of a code that the other codes do not predict, see `own_share`; None on a
-            sphere, where the others determine the last.
+        explained: share of the variance of the observations that the codes explain.
+        own: smallest share of a code that the other codes do not predict, see `own_share`; None on a
+            sphere, where the other codes determine each one.
         missed_error: standard error of `missed`.
     """
 
@@ -54,7 +53,7 @@ class Dimensions:
     intrinsic: Intrinsic
     columns: int | None
     missed: float | None
-    told: float | None
+    explained: float | None
     own: float | None = None
     missed_error: float = 0.0
 
@@ -67,7 +66,7 @@ def dimensions(
     order: Order,
     random_state: int,
 ) -> Dimensions:
-    """The dimensions of codes h and h_pos (N×n), and what they miss of the observations, if given."""
+    """Measure the dimension of codes h and h_pos (N×n), and what they miss of given observations."""
     surfaces = [
         intrinsic_dimension(h[:, columns], part, order, random_state)
         for part, columns in parts(space)
@@ -77,11 +76,11 @@ def dimensions(
         for part, columns in parts(space)
         if not isinstance(part, Sphere)
     ]
-    left_out = told = columns = None
+    left_out = explained = columns = None
     error = 0.0
     if observations is not None:
         columns = int(np.linalg.matrix_rank(standardised(observations[0]), rtol=1e-3))
-        left_out, error, told = missed(*observations, h, h_pos, order, random_state)
+        left_out, error, explained = missed(*observations, h, h_pos, order, random_state)
     return Dimensions(
         varying(h).tolist(),
         pair_correlations(h, h_pos),
@@ -93,49 +92,49 @@ def dimensions(
         ),
         columns,
         left_out,
-        told,
+        explained,
         min(own) if own else None,
         error,
     )
 
 
 def parts(space: Space) -> list[tuple[Space, slice]]:
-    """The simple spaces that a space consists of, with their columns."""
+    """The factors of a product space with their columns; the space itself if it is not a product."""
     spaces = space.spaces if isinstance(space, Product) else (space,)
     ends = np.cumsum([part.dim for part in spaces])
     return [(part, slice(end - part.dim, end)) for part, end in zip(spaces, ends, strict=True)]
 
 
 def varying(h: Matrix) -> NDArray[np.bool_]:
-    """Which codes vary by more than a thousandth of the one that varies most."""
+    """Which codes vary by more than a thousandth of the most variable one."""
     spread = h.std(0)
     return np.asarray(~is_constant(h) & (spread > 1e-3 * spread.max()))
 
 
 def pair_correlations(h: Matrix, h_pos: Matrix) -> Matrix:
-    """Correlation of each code with its positive's, n values; 0 for a constant one."""
+    """Correlation of each code with that of the positive, n values; 0 for a constant code."""
     return np.asarray((standardised(h) * standardised(h_pos)).mean(0))
 
 
 def canonical_correlations(h: Matrix, h_pos: Matrix) -> Matrix:
-    """Correlations of the combinations of codes that pairs share most, falling, n values."""
+    """Canonical correlations of the codes of anchors and positives, n values in descending order."""
     from scipy.linalg import orth
 
     one, other = (orth(standardised(matrix), rcond=1e-8) for matrix in (h, h_pos))
-    found = np.linalg.svd(one.T @ other, compute_uv=False).clip(0, 1)
-    return np.asarray(np.pad(found, (0, h.shape[1] - len(found))))
+    singular = np.linalg.svd(one.T @ other, compute_uv=False).clip(0, 1)
+    return np.asarray(np.pad(singular, (0, h.shape[1] - len(singular))))
 
 
 def intrinsic_dimension(h: Matrix, space: Space, order: Order, random_state: int = 0) -> Intrinsic:
-    """Dimension of the set that codes lie on, from the distances r of near pairs of rows:
+    """Dimension of the set that codes lie on, from the distances r of close pairs of rows:
 
         d = 1 / mean log(r_0 / r),  r < r_0
 
-    (Takens' estimator of the correlation dimension), relative to codes that fill their space: of the
-    same columns each shuffled by itself, or uniform on the sphere. Rows that follow each other in time
-    are near whatever the dimension, so only rows far apart in time count (Theiler, "Spurious dimension
-    from correlation algorithms applied to limited time-series data", 1986). The standard error is that
-    of leaving out one tenth of the time after the other.
+    (Takens' estimator of the correlation dimension), relative to codes that fill their space: the same
+    columns shuffled independently, or uniform points on the sphere. Successive rows are close whatever the
+    dimension, so only rows far apart in time count (Theiler, "Spurious dimension from correlation
+    algorithms applied to limited time-series data", 1986). The standard error is a jackknife estimate over
+    tenths of the time.
     """
     rng = np.random.default_rng(random_state)
     live = h[:, varying(h)]
@@ -167,7 +166,7 @@ def intrinsic_dimension(h: Matrix, space: Space, order: Order, random_state: int
 def _correlation_dimension(
     points: Matrix, pairs: NDArray[np.bool_], number: int, group: Rows | None = None
 ) -> tuple[float, Matrix]:
-    """The dimension by the nearest of some pairs of points; the same without each group of points."""
+    """The dimension from the closest pairs of points, and its value without each group of points."""
     from scipy.spatial.distance import pdist
 
     distances = pdist(points)
@@ -178,8 +177,8 @@ def _correlation_dimension(
     chosen = chosen[np.argpartition(distances[chosen], number)[: number + 1]]
     reach = distances[chosen].max()
     logs = np.log(reach / distances[chosen])
-    kept = logs <= np.quantile(logs, 0.9)  # the tail is that of outliers
-    # the mean of the kept nine tenths of an exponential distribution is a known part of its own
+    kept = logs <= np.quantile(logs, 0.9)  # outliers dominate the tail
+    # corrects for the trimming: the ratio of trimmed mean to mean of an exponential distribution
     part, total, count = 1 + 0.1 * np.log(0.1) / 0.9, float(logs[kept].sum()), int(kept.sum())
     if total <= 0:
         return 0.0, np.zeros(1)
@@ -202,8 +201,8 @@ def _whitened(matrix: Matrix) -> Matrix:
 
 
 def related(x: Matrix, x_pos: Matrix, order: Order) -> bool:
-    """Whether the observations of a pair have something in common, by the direction in which columns
-    that are standardised covary most in one half of the pairs."""
+    """Whether the observations of a pair are related: the direction in which standardised columns covary
+    most in one half of the pairs is tested on the other half."""
     mean, scale = x.mean(0), np.where(x.std(0) > 0, x.std(0), 1.0)
     seen, seen_pos = ((part - mean) / scale for part in (x, x_pos))
     fit, score = order.halves(0)
@@ -216,17 +215,17 @@ def related(x: Matrix, x_pos: Matrix, order: Order) -> bool:
 def missed(
     x: Matrix, x_pos: Matrix, h: Matrix, h_pos: Matrix, order: Order, random_state: int = 0
 ) -> tuple[float, float, float]:
-    """What the codes leave out of the observations although pairs share it, and what they hold.
+    """The share of the observations that pairs have in common but the codes miss, its standard error, and
+    the share of variance that the codes explain.
 
-    Observations are whitened and regressed on the codes, not linearly, with one half of the pairs.
-    In the other half, what is left of an observation is compared with what is left of its positive,
-    and of a stranger: of the positives at other times, that whose code is nearest. Whatever depends
-    on the codes alone, however roughly, is shared with that stranger as well; a factor that is
-    missing from the codes is shared with the positive only. The first number is the share of
-    variance that positives share and strangers do not, in the direction in which it is greatest in
-    the other half of the time.
-    The second is its standard error, from stretches of time. The third is the share of all variance
-    that the codes explain; what pairs do not share (noise) may well be left out.
+    Whitened observations are regressed on the codes by a nonlinear model, with one half of the pairs. In
+    the other half, the residual of an observation is compared with that of its positive and with that of a
+    control: the positive with the nearest code, among those at other times. Any function of the codes that
+    the regression misses is shared with the control as well, whereas a factor that is missing from the codes
+    is shared with the positive only. The first number is the share of variance that is shared with positives
+    and not with controls, in the direction in which it is largest in the other half of the time. Its
+    standard error comes from blocks of time. The unexplained variance includes noise, which pairs do
+    not share.
 
     Args:
         x, x_pos: observations, N×d.
@@ -236,13 +235,13 @@ def missed(
     seen = _whitened_alike(x, x_pos)
     left, left_pos = _least_unexplained(seen, (h, h_pos), fit, score, random_state)
     both = (left.T @ left + left_pos.T @ left_pos) / (2 * len(score))
-    told = 1 - float(np.trace(both)) / len(both)
+    explained = 1 - float(np.trace(both)) / len(both)
     rows, strangers = _near_strangers(h[score], h_pos[score], order.near(score, score))
     if not len(rows):
-        return 0.0, 0.0, told
+        return 0.0, 0.0, explained
     shares = left[rows], left_pos[rows] - left_pos[strangers]
-    # the greatest of many directions is great by chance, all the more so in similar rows: each half of the
-    # time finds its own, which is evaluated on the other
+    # the best of many directions is biased upwards, above all for similar rows: each half of the time
+    # selects a direction, which is evaluated on the other half
     ahead = np.argsort(order.times[score[rows]], kind="stable")
     parts = ahead[: len(ahead) // 2], ahead[len(ahead) // 2 :]
     products = np.empty(len(rows))
@@ -255,14 +254,14 @@ def missed(
     sums = np.array([part.sum() for part in np.split(products[ahead] - products.mean(), cuts)])
     error = float(np.sqrt((sums**2).sum())) / len(rows)
     most = float(products.mean())
-    return (min(1.0, most) if most > 3 * error else 0.0), error, told
+    return (min(1.0, most) if most > 3 * error else 0.0), error, explained
 
 
 def own_share(h: Matrix, h_pos: Matrix, order: Order, random_state: int = 0) -> float:
-    """Share of what pairs have in common in a code that the other codes do not predict, for the code or
-    principal component where it is least: 1 for independent factors, 0 for a function of others.
+    """The share of a code that the other codes do not predict, minimised over codes and principal
+    components: 1 for independent factors, 0 if one code is a function of the others.
 
-    Noise fills every dimension, but pairs do not share it, so it does not count.
+    Only the part of a code that pairs share counts, so noise does not.
     """
     live = varying(h)
     scale = h.std(0)[live]
@@ -289,10 +288,11 @@ def own_share(h: Matrix, h_pos: Matrix, order: Order, random_state: int = 0) -> 
 
 
 def _near_strangers(h: Matrix, h_pos: Matrix, near: NDArray[np.bool_]) -> tuple[Rows, Rows]:
-    """Anchors, and for each the positive of another one, not near in time, whose code is nearest.
+    """Anchors and their controls: for each, the positive of another anchor at a different time whose code is
+    nearest.
 
-    Only anchors that have a stranger no farther than their own positive can be compared fairly; in
-    many dimensions, the quarter that comes nearest to it.
+    Only anchors with a control at least as close as their own positive are comparable; in many
+    dimensions, the quarter of the anchors that comes closest to this.
     """
     from scipy.spatial.distance import cdist
 
@@ -314,7 +314,7 @@ def _least_unexplained(
     penalties: tuple[float, ...] = (1e-6,),
     landmarks: int = 400,
 ) -> tuple[Matrix, Matrix]:
-    """What a smooth regression on the codes leaves of both members of a pair, as smooth as suits best."""
+    """Residuals of both members of pairs after a smooth regression on the codes, at the best kernel width."""
     rests = []
     known = np.vstack([part[fit] for part in seen])
     least, most = known.min(0), known.max(0)
@@ -325,14 +325,14 @@ def _least_unexplained(
         for penalty in penalties:
             ridge = penalty * len(inputs) * np.eye(len(products))
             weights = np.linalg.solve(products + ridge, targets)
-            # no extrapolation beyond the values seen
+            # no extrapolation beyond the observed values
             guesses = [(part[score] @ weights).clip(least, most) for part in (one, other)]
             rests.append((seen[0][score] - guesses[0], seen[1][score] - guesses[1]))
     return min(rests, key=lambda rest: float(np.square(rest).mean()))
 
 
 def _whitened_alike(x: Matrix, x_pos: Matrix) -> tuple[Matrix, Matrix]:
-    """Uncorrelated columns of unit variance; very weak ones are not amplified, constant ones are dropped."""
+    """Whiten both members of the pairs; very weak columns are not amplified and constant ones are dropped."""
     mean, scale = x.mean(0), x.std(0)
     live = scale > 1e-9 * max(float(scale.max()), 1e-300)
     seen, seen_pos = ((part - mean)[:, live] / scale[live] for part in (x, x_pos))
@@ -344,7 +344,7 @@ def _whitened_alike(x: Matrix, x_pos: Matrix) -> tuple[Matrix, Matrix]:
 def _smooth_features(
     h: Matrix, h_pos: Matrix, fit: Rows, width: float, landmarks: int, random_state: int
 ) -> tuple[Matrix, Matrix]:
-    """The codes and smooth functions of them (the Nyström method for a Gaussian kernel)."""
+    """The codes and smooth functions of them (Nyström features of a Gaussian kernel)."""
     from sklearn.kernel_approximation import Nystroem
 
     centre, spread = h.mean(0), np.where(h.std(0) > 0, h.std(0), 1.0)

@@ -1,4 +1,4 @@
-"""How codes fill their space: evenly, as the theory asks, or not; and whether that gives them axes."""
+"""The distribution of codes over their space, its distance from uniform, and whether it fixes the axes."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from identica.theory import distance_from_uniform
 
 Matrix = NDArray[np.float64]
 
-STREAM = 7_215_803  # where the seeds of simulations begin
-ON_SURFACE = 0.3  # of the variation that distances from the centre have in shuffled codes
+STREAM = 7_215_803  # first seed of the simulations
+ON_SURFACE = 0.3  # variation of the distance from the centre, relative to shuffled codes
 COVERED = 0.1  # distance of distribution functions from uniform
-TAIL = 1e-3  # share of the codes at either end that their range leaves out
+TAIL = 1e-3  # fraction of the codes beyond either end of their range
 
 
 @dataclass(frozen=True)
 class Marginal:
-    """How codes are distributed.
+    """Distances of the codes from a uniform distribution.
 
     Attributes:
-        uniform: distance of each code from uniform, 0 to 1; off the sphere in the rotation that
-            makes codes independent, if it is less there.
-        energy: relative energy distance of all codes together from uniform, 0 to 1; None in R^n.
-        blur: distance from uniform of what is uniform but for the noise of the codes.
+        uniform: distance of each code, 0 to 1; except on a sphere, after the rotation to independent
+            components if that makes it smaller.
+        energy: relative energy distance of the joint distribution, 0 to 1; None in R^n.
+        blur: distance of a uniform distribution with the noise of the codes added.
     """
 
     uniform: Matrix
@@ -39,11 +39,13 @@ class Marginal:
 
 
 def marginal(h: Matrix, space: Space, random_state: int) -> Marginal:
-    """How codes h (N×n) fill their space."""
-    found = [_marginal_of_part(h[:, columns], part, random_state) for part, columns in parts(space)]
-    energies = [part.energy for part in found if part.energy is not None]
+    """Measure how far codes h (N×n) are from uniform."""
+    measured = [
+        _marginal_of_part(h[:, columns], part, random_state) for part, columns in parts(space)
+    ]
+    energies = [part.energy for part in measured if part.energy is not None]
     return Marginal(
-        np.concatenate([part.uniform for part in found]), max(energies) if energies else None
+        np.concatenate([part.uniform for part in measured]), max(energies) if energies else None
     )
 
 
@@ -52,7 +54,7 @@ def _marginal_of_part(h: Matrix, space: Space, random_state: int) -> Marginal:
     if isinstance(space, Sphere):
         return Marginal(uniform, distance_from_uniform(h, space, random_state=seed))
     turned = independent_components(h, slice(None), random_state) if space.dim > 1 else None
-    if turned is not None:  # codes may be a rotation of what is uniform
+    if turned is not None:  # codes may be a rotation of uniform factors
         distances = uniform_distances(turned, space)
         if distances.max() < uniform.max():
             h, uniform = turned, distances
@@ -64,7 +66,7 @@ def _marginal_of_part(h: Matrix, space: Space, random_state: int) -> Marginal:
 
 
 def blur(noise: float, random_state: int) -> float:
-    """Distance from uniform of a uniform distribution with some share of (normal) noise.
+    """Distance from uniform of a uniform distribution with a given share of normal noise.
 
     >>> blur(0.0, 0) < 0.02 < blur(0.1, 0)
     True
@@ -77,14 +79,14 @@ def blur(noise: float, random_state: int) -> float:
 
 
 def own_range(codes: Matrix) -> tuple[Matrix, Matrix]:
-    """Least and greatest value of every code, but for the few at either end."""
+    """Smallest and largest value of every code, without a few outliers at either end."""
     low, high = np.quantile(codes, (TAIL, 1 - TAIL), axis=0)
     return low, high
 
 
 def uniform_distances(h: Matrix, space: Space) -> Matrix:
-    """How far each code is from uniform between its own ends, or each coordinate from that of a uniform
-    point on the sphere: the greatest distance of the distribution functions (Kolmogorov–Smirnov)."""
+    """Kolmogorov–Smirnov distance of each code from uniform over its own range or, on a sphere, from a
+    coordinate of a uniform point."""
     from scipy.stats import beta
 
     ordered = np.sort(h, axis=0)
@@ -105,10 +107,10 @@ def uniform_distances(h: Matrix, space: Space) -> Matrix:
 def as_directions(
     h: Matrix, h_pos: Matrix, *, random_state: int = 0
 ) -> tuple[Matrix, Matrix] | None:
-    """Codes (N×n) moved to the unit sphere by a linear map, if they cover an ellipsoid; else None.
+    """Map codes (N×n) that cover an ellipsoid to the unit sphere by an affine map; None if they do not.
 
-    The ellipsoid is the quadric q(h) = 1 of least squares. Codes lie on it if their distances from its
-    centre, in its own metric, vary little beside those of codes whose coordinates are shuffled.
+    The ellipsoid is the quadric q(h) = 1 fitted by least squares. Codes lie on it if their distances from
+    its centre, in its own metric, vary little compared with those of codes with shuffled coordinates.
     """
     n = h.shape[1]
     if n < 2 or n * (n + 3) // 2 > len(h) // 4 or (h.std(0) == 0).any():
@@ -122,7 +124,7 @@ def as_directions(
     form[first, second] = quadric[: len(first)] / 2
     form += form.T
     values, vectors = np.linalg.eigh(form)
-    if values[0] <= 1e-3 * values[-1]:  # a quadric of another kind
+    if values[0] <= 1e-3 * values[-1]:  # not an ellipsoid
         return None
     middle = np.linalg.solve(form, -quadric[len(first) :] / 2)
     found, found_pos = ((part - middle) @ (vectors * np.sqrt(values)) for part in (y, y_pos))
@@ -142,7 +144,7 @@ def _variation(values: Matrix) -> float:
 
 
 def least_squares(features: Matrix, target: Matrix) -> Matrix:
-    """Weights of least squares; on a sphere the squares add up to a constant, but for rounding."""
+    """Least-squares weights, also for the nearly collinear squares of points on a sphere."""
     return np.asarray(np.linalg.lstsq(features, target, rcond=1e-5)[0])
 
 
@@ -151,11 +153,11 @@ def least_squares(features: Matrix, target: Matrix) -> Matrix:
 
 @dataclass(frozen=True)
 class Axes:
-    """Whether linear independent component analysis (FastICA) finds the same axes as the codes have.
+    """Whether linear independent component analysis (FastICA) confirms the axes of the codes.
 
     Attributes:
-        sure: agreement (MCC) of the axes found in two halves of the data: 1 if there are any.
-        same: agreement of the codes with what it finds.
+        sure: agreement (MCC) of the components of two halves of the data: 1 if they are well defined.
+        same: agreement (MCC) of the codes with the components.
     """
 
     sure: float
@@ -163,7 +165,7 @@ class Axes:
 
 
 def axes(h: Matrix, h_pos: Matrix, random_state: int) -> dict[str, Axes]:
-    """Axes of the codes, and of their differences: either may have some (be independent, not normal)."""
+    """Independent components of the codes and of their differences, if these are non-Gaussian."""
     live = varying(h)
     if live.sum() < 2:
         return {}
@@ -186,24 +188,26 @@ def _axes_of(values: Matrix, random_state: int) -> Axes:
 def independent_components(
     values: Matrix, rows: NDArray[np.bool_] | slice, random_state: int
 ) -> Matrix | None:
-    """Independent components of values (N×n), learnt from some of the rows; None where it fails."""
+    """Independent components of values (N×n), fitted to the given rows; None if the fit fails."""
     from sklearn.decomposition import FastICA
 
     ica = FastICA(whiten="unit-variance", max_iter=300, random_state=random_state)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what does not converge is not the same in two halves
+        warnings.simplefilter("ignore")  # without convergence, the two halves disagree
         try:
-            found = ica.fit(values[rows]).transform(values)
+            components = ica.fit(values[rows]).transform(values)
         except (ValueError, np.linalg.LinAlgError):
             return None
-    return found if found.shape == values.shape and np.isfinite(found).all() else None
+    return (
+        components if components.shape == values.shape and np.isfinite(components).all() else None
+    )
 
 
 def fixes_axes(
     space: Space, conditional: Family, learn_precision: bool, *, uniform: bool = True
 ) -> bool:
-    """Whether the theory can single out the axes: a box that is filled, a distance that is no
-    rotation's, or precisions of their own."""
+    """Whether the theory identifies the axes: by a box that is filled, by a distance that is not
+    rotation invariant, or by learnt precisions."""
     if isinstance(space, Product):
         families = conditional.parts if isinstance(conditional, Joint) else ()
         return all(

@@ -1,4 +1,4 @@
-"""The page of a diagnosis: the verdict, what it rests on, and pictures of it."""
+"""The HTML page of a diagnosis: verdict, findings and plots."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from identica.report.pages import write_page
 from identica.report.plots import STYLE, inline
 
 COLOUR = {PERMUTATION: "yes", LINEAR: "yes", UNSURE: "unsure", DISTRUST: "no"}
-PANELS = 10  # codes that are shown
+PANELS = 10  # number of codes shown
 
 
 def write_diagnosis_page(path: Path | str, diagnosis: Diagnosis) -> None:
-    """Write a diagnosis as one HTML file that needs no other."""
+    """Write a diagnosis as a self-contained HTML file."""
     drawn = {
         "score": score(diagnosis),
         "restarts": restarts(diagnosis),
@@ -36,6 +36,7 @@ def write_diagnosis_page(path: Path | str, diagnosis: Diagnosis) -> None:
         "differences": differences(diagnosis),
         "correlations": correlations(diagnosis),
     }
+    said, _, why = diagnosis.headline.partition(". ")
     if diagnosis.truth is not None:
         drawn["truth"] = figures.correlations(diagnosis)
     write_page(
@@ -43,14 +44,15 @@ def write_diagnosis_page(path: Path | str, diagnosis: Diagnosis) -> None:
         "diagnosis.html",
         title="Can these codes be trusted?",
         diagnosis=diagnosis,
-        meaning=MEANING[diagnosis.verdict],
-        colour=COLOUR[diagnosis.verdict],
+        verdict=said.rstrip(".").capitalize(),
+        meaning=f"{MEANING[diagnosis.verdict]} {why}".strip(),
+        colour="unsure" if said.endswith("caution") else COLOUR[diagnosis.verdict],
         pictures={name: inline(figure) for name, figure in drawn.items()},
     )
 
 
 def score(d: Diagnosis) -> Figure:
-    """Bars of the score: unseen, shuffled and known pairs."""
+    """Bar chart of the score: held-out, shuffled and training pairs."""
     rows = [("unseen pairs", d.score.bits, d.score.error)]
     rows.append(("shuffled pairs", d.score.control, d.score.control_error))
     if d.score.seen is not None:
@@ -62,7 +64,7 @@ def score(d: Diagnosis) -> Figure:
         colours = [BLUE, GREY, ORANGE][: len(rows)]
         spread = 2 * np.array(errors)
         axes.barh(names, values, xerr=spread, color=colours, height=0.6)
-        for k, value in enumerate(values):  # right of the axis, where no name stands
+        for k, value in enumerate(values):  # right of the axis, clear of the names
             place = max(0.0, value + spread[k]), k
             text = f"{round(value, 2) + 0.0:.2f}"
             axes.annotate(text, place, (6, 0), textcoords="offset points", va="center")
@@ -89,16 +91,15 @@ def marginals(d: Diagnosis) -> Figure:
 
     def draw(axes: Axes, k: int) -> None:
         plots.density(h[:, k], names=[f"code {k + 1}"], ax=axes)
-        axes.set(xlabel="", ylabel="")
         low, high = own_range(h[:, k : k + 1])
         if high[0] > low[0]:
             axes.hlines(1 / (high[0] - low[0]), low[0], high[0], color=GREY)
 
-    return _panels(h.shape[1], draw)
+    return _panels(h.shape[1], draw, "value of the code")
 
 
 def differences(d: Diagnosis) -> Figure:
-    """A histogram of each code's differences with the fitted distribution and the model's."""
+    """A histogram of the differences of each code, with the fitted and the assumed distribution."""
     from scipy.stats import gennorm
 
     h, h_pos = d.codes
@@ -118,11 +119,11 @@ def differences(d: Diagnosis) -> Figure:
             scale = (shape * np.mean(np.abs(step) ** shape)) ** (1 / shape)
             axes.plot(line, gennorm(shape, scale=scale).pdf(line), color="black", lw=0.9, ls="--")
 
-    return _panels(h.shape[1], draw)
+    return _panels(h.shape[1], draw, "difference within a pair")
 
 
 def correlations(d: Diagnosis) -> Figure:
-    """Bars of the correlations within pairs: of codes, and canonical."""
+    """Bar charts of the correlations within pairs: of each code, and canonical."""
     with rc_context(STYLE):
         figure = Figure(figsize=(5.6, 2.3), layout="constrained")
         both: list[tuple[NDArray[np.float64], str]] = [
@@ -134,15 +135,20 @@ def correlations(d: Diagnosis) -> Figure:
             axes.axhline(0, color="black", lw=0.8)
             axes.set(xlabel=name, ylim=(min(0.0, float(values.min())), 1))
             axes.locator_params(axis="x", integer=True)
+            axes.label_outer()
+        figure.axes[0].set_ylabel("correlation in pairs")
     return figure
 
 
-def _panels(number: int, draw: Any) -> Figure:
-    """A small panel for each code."""
+def _panels(number: int, draw: Any, label: str) -> Figure:
+    """A small panel for each code; the label is that of the horizontal axes, which show densities."""
     with rc_context(STYLE):
         figure, grid = figures.panels(min(number, PANELS))
         for k, axes in enumerate(grid):
             axes.set(title=f"code {k + 1}")
             draw(axes, k)
+            axes.set(xlabel="", ylabel="")
             few_ticks(axes)
+        figure.supxlabel(label, fontsize="medium")
+        figure.supylabel("density", fontsize="medium")
     return figure

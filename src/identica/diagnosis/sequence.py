@@ -1,4 +1,4 @@
-"""Rows of a sequence are worth fewer independent ones, and each may carry noise of its own."""
+"""Temporal structure of held-out rows: effective number of independent rows, and measurement noise."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from numpy.typing import NDArray
 
 from identica._validate import as_array
 from identica.errors import InputError
-from identica.metrics.columns import standardised
+from identica.metrics.standardise import standardised
 
 Matrix = NDArray[np.float64]
 Steps = NDArray[np.int64]
 Times = tuple[Steps, Steps]
 
-FEW = 3  # independent rows for each code
-NOISY = 0.3  # share of noise in differences within pairs
-FADED = 0.1  # autocorrelation that counts as none
-SPAN = 10  # part of the whole time that the memory is taken to be at most
-LINKED = 50  # positives that are anchors themselves, from which noise is estimated
-SAME = 1e-6  # distance of codes of the same row, in their spread
-LAGS = 64  # lags that are tried where rows are in order of time and nothing else is known
-ORDERED = 0.2  # correlation of consecutive rows from which they are taken for a sequence
+FEW = 3  # independent rows per code below which they are too few
+NOISY = 0.3  # share of noise in differences within pairs that matters
+FADED = 0.1  # autocorrelation that counts as zero
+SPAN = 10  # the correlation time is taken to be at most the total time divided by this
+LINKED = 50  # positives that are anchors as well, needed to estimate the noise
+SAME = 1e-6  # largest distance between codes of the same row, relative to their spread
+LAGS = 64  # lags to try if rows may be in order of time
+ORDERED = 0.2  # correlation of consecutive rows above which they are treated as a sequence
 
 
 @dataclass(frozen=True)
 class Rows:
-    """What the rows of held-out pairs are worth.
+    """Effective sample size and noise of held-out rows.
 
     Attributes:
-        independent: number of independent rows that would be worth as much, by the slowest code.
+        independent: effective number of independent rows, for the slowest code.
         apart: steps in time beyond which two rows are independent; 0 if all are.
-        noise: share of each code's variance that is noise of single rows, n values; 0 where the order
-            in time is not known.
-        noise_in_pairs: the same of the variance of differences within pairs.
+        noise: share of the variance of each code that is noise of single rows, n values; 0 if the order in
+            time is unknown.
+        noise_in_pairs: the same for the variance of differences within pairs.
     """
 
     independent: float
@@ -45,7 +45,7 @@ class Rows:
 
     @property
     def few(self) -> bool:
-        """Whether they are too few to say anything about the distribution of the codes."""
+        """Whether there are too few to assess the distribution of the codes."""
         return self.independent < FEW * len(self.noise)
 
     @property
@@ -56,22 +56,22 @@ class Rows:
 
 @dataclass(frozen=True)
 class Order:
-    """When the anchors were observed: steps in time, and how many of them make rows independent."""
+    """Time steps of the anchors, and the number of steps after which rows are independent."""
 
     times: Steps
     apart: int
 
     def near(self, rows: Steps, others: Steps) -> NDArray[np.bool_]:
-        """Which rows are too near in time to be independent, len(rows)×len(others)."""
+        """Which rows are too close in time to be independent, len(rows)×len(others)."""
         gaps = np.abs(self.times[rows][:, None] - self.times[others][None])
         return np.asarray(gaps <= self.apart)
 
     def halves(self, random_state: int) -> tuple[Steps, Steps]:
-        """Two independent halves of the rows: blocks in time, taken at random."""
+        """Split the rows into two independent halves, made of random blocks of time."""
         rng = np.random.default_rng(random_state)
         blocks = np.arange(len(self.times))
         if self.apart:
-            # blocks twice as long as the memory; at least eight, so that both halves see every place
+            # blocks of twice the correlation time; at least eight, so that both halves cover all places
             length = max(1, min(2 * self.apart, int(np.ptp(self.times)) // 8))
             blocks = (self.times - self.times.min()) // length
         names, block = np.unique(blocks, return_inverse=True)
@@ -80,11 +80,11 @@ class Order:
 
 
 def order_of(h: Matrix, h_pos: Matrix, times: Any = None) -> tuple[Rows, Order]:
-    """What the rows of codes h and h_pos (N×n) are worth, and their order in time.
+    """Effective sample size of the rows of codes h and h_pos (N×n), and their order in time.
 
     Args:
-        times: steps in time of the anchors and of their positives, N each. By default they follow
-            from the codes, where the positive of one row is another row's anchor or rows are in order.
+        times: time steps of the anchors and of their positives, N each. By default they are inferred
+            from the codes, if positives are anchors of other rows or if rows are in order.
     """
     n = len(h)
     when = _guessed(h, h_pos) if times is None else _checked(times, n)
@@ -105,17 +105,17 @@ def order_of(h: Matrix, h_pos: Matrix, times: Any = None) -> tuple[Rows, Order]:
 
 
 def _checked(times: Any, n: int) -> Times:
-    found = [np.asarray(as_array("times", part)) for part in times]
-    if (shapes := [part.shape for part in found]) != [(n,), (n,)]:
+    arrays = [np.asarray(as_array("times", part)) for part in times]
+    if (shapes := [part.shape for part in arrays]) != [(n,), (n,)]:
         raise InputError(f"times must be two of {n} steps in time, got {shapes}")
-    return found[0].astype(np.int64), found[1].astype(np.int64)
+    return arrays[0].astype(np.int64), arrays[1].astype(np.int64)
 
 
 # --- the order in time ------------------------------------------------------------------------------
 
 
 def _guessed(h: Matrix, h_pos: Matrix) -> Times | None:
-    """Steps in time of anchors and positives, if the codes show them."""
+    """Time steps of anchors and positives, if they can be inferred from the codes."""
     n, codes = len(h), standardised(h)
     if (codes[:-1] * codes[1:]).mean(0).max(initial=0.0) > max(ORDERED, 4 / np.sqrt(n)):
         lags = range(1, min(LAGS, n // 4) + 1)
@@ -126,11 +126,11 @@ def _guessed(h: Matrix, h_pos: Matrix) -> Times | None:
 
 
 def _chained(h: Matrix, h_pos: Matrix) -> Times | None:
-    """Rows strung together, each after the one whose positive it is."""
+    """Time steps of chains of rows, in which each row is the positive of the previous one."""
     from scipy.spatial import cKDTree
 
     distances, following = map(np.asarray, cKDTree(h).query(h_pos))
-    if len(np.unique(h, axis=0)) < len(h):  # a row that looks the same need not be the same
+    if len(np.unique(h, axis=0)) < len(h):  # equal codes may belong to different rows
         return None
     same = distances < SAME * np.linalg.norm(h.std(0))
     rows = np.flatnonzero(same)
@@ -144,15 +144,15 @@ def _chained(h: Matrix, h_pos: Matrix) -> Times | None:
         while row is not None and times[row] < 0:
             times[row], clock = clock, clock + 1
             row = after.get(row)
-        clock += len(h)  # nothing is known about the time between chains
+        clock += len(h)  # the time between chains is unknown
     return times, np.where(same, times[following], -1)
 
 
-# --- memory and noise -------------------------------------------------------------------------------
+# --- correlation time and noise ---------------------------------------------------------------------
 
 
 def _autocorrelation(h: Matrix, times: Steps) -> tuple[Steps, Matrix]:
-    """Correlations of each code with itself at growing gaps in time, G and G×n."""
+    """Autocorrelations of each code at increasing lags: the lags G, and values G×n."""
     order = np.argsort(times, kind="stable")
     at, codes = times[order], standardised(h)[order]
     span = max(2, int(np.ptp(times)) // 2)
@@ -173,8 +173,8 @@ def _autocorrelation(h: Matrix, times: Steps) -> tuple[Steps, Matrix]:
 def _noise(h: Matrix, h_pos: Matrix, times: Times) -> tuple[Matrix, Matrix]:
     """Share of noise in each code and in its differences within pairs.
 
-    Where the signal forgets at a constant rate, its correlations over one lag and two are c₁ = sρ and
-    c₂ = sρ², so that s = c₁²/c₂ is its share of the variance.
+    If the signal is autoregressive, the correlations at one lag and at two are c₁ = sρ and c₂ = sρ²,
+    so that s = c₁²/c₂ is its share of the variance.
     """
     order = np.argsort(times[0], kind="stable")
     following = order[np.searchsorted(times[0][order], times[1]).clip(max=len(h) - 1)]

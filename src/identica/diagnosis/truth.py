@@ -1,4 +1,4 @@
-"""Codes beside the true factors, where these are known: every metric."""
+"""Comparison of the codes with known true factors, by every metric."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from identica.theory import isometry
 
 Matrix = NDArray[np.float64]
 
-VALUES = 10  # to which continuous factors are rounded, for metrics of samples that share a value
+VALUES = 10  # levels of discretised factors, for metrics of samples that share a value
 
 
 @dataclass(frozen=True)
 class Truth:
-    """Codes beside the true factors.
+    """Comparison of codes with the true factors.
 
     Attributes:
-        r2, correlations: of each factor, with all codes and with its own one.
-        columns: the code of each factor, -1 if there is none.
-        procrustes, isometry: how far the codes are from a rotation of the factors (0: none).
+        r2, correlations: R² of each factor given all codes, and its correlation with the matched code.
+        columns: the code matched to each factor, -1 if there is none.
+        procrustes, isometry: distance of the codes from a rotation of the factors (0: a rotation).
         matrix: correlations of all factors and codes, d×n.
         scores: every metric of `identica.metrics`, by name, in [0, 1].
     """
@@ -50,7 +50,7 @@ class Truth:
 
 
 def truth(z: Any, h: Any) -> Truth:
-    """Codes h (N×n) beside the true factors z (N×d)."""
+    """Compare codes h (N×n) with the true factors z (N×d)."""
     z, h = as_matrix("Z", z, rows=4), as_matrix("h", h, rows=4)
     same_rows(Z=z, h=h)
     columns, correlations = metrics.match(z, h)
@@ -66,8 +66,7 @@ def truth(z: Any, h: Any) -> Truth:
 
 
 def every_metric(z: Matrix, h: Matrix) -> dict[str, float]:
-    """All scores of codes h (N×n) by factors z (N×d); those that so few rows or factors do not allow
-    are left out.
+    """All scores of codes h (N×n) for factors z (N×d), without those that need more rows or factors.
 
     >>> z = np.random.default_rng(0).uniform(size=(500, 2))
     >>> scores = every_metric(z, z[:, ::-1])
@@ -75,9 +74,9 @@ def every_metric(z: Matrix, h: Matrix) -> dict[str, float]:
     (14, 1.0, 1.0)
     """
     d = z.shape[1]
-    # a table of this size tells no more to the tens of thousands of points that are usual
+    # far fewer points than usual, but as many as a table of this size supports
     sizes: dict[str, Any] = {"train": 2000, "test": 1000}
-    found: dict[str, float] = {}
+    results: dict[str, float] = {}
 
     def shared() -> metrics.Sampler:
         return metrics.sampler_from(_rounded(z), h, factors="discrete")
@@ -96,8 +95,8 @@ def every_metric(z: Matrix, h: Matrix) -> dict[str, float]:
     ]
     for scores in every:
         with suppress(InputError):
-            found.update(scores())
-    return {name: float(value) for name, value in found.items()}
+            results.update(scores())
+    return {name: float(value) for name, value in results.items()}
 
 
 def _parts(name: str, result: Any, parts: str) -> dict[str, float]:
@@ -105,7 +104,7 @@ def _parts(name: str, result: Any, parts: str) -> dict[str, float]:
 
 
 def _rounded(z: Matrix) -> NDArray[np.int64]:
-    """Factors of at most ten values each, about equally frequent."""
+    """Discretise factors to at most ten values each, about equally frequent."""
     levels = np.quantile(z, np.arange(1, VALUES) / VALUES, axis=0)
     places = [
         np.unique(column, return_inverse=True)[1]

@@ -1,11 +1,11 @@
-"""What the numbers of a diagnosis mean, in plain words, and the verdict that follows.
+"""Interpretation of the measurements as findings, and the resulting verdict.
 
-Why codes can vouch for themselves: if factors are uniform and positives vary alike around all of them,
-and the codes are uniform and their positives vary alike as well, then the map from factors to codes
-keeps volumes and steps the same everywhere, so it is affine, whatever model it came from. Where the codes are
-not uniform, either the factors are not (and the map may be affine all the same), or their steps
-change from place to place (and it is bent), or there are more factors than columns (and it is no
-map at all): the data do not tell, so neither does the verdict.
+Why codes alone are informative: if factors are uniform and positives vary alike around all of them, and
+the same holds for the codes, then the map from factors to codes preserves volumes and step sizes
+everywhere, so it is affine, whatever the model. If the codes are not uniform, there are three possible
+explanations: the factors are not uniform either (and the map may still be affine), steps depend on
+position (and the map is curved), or there are more factors than columns (and there is no map). The
+data cannot distinguish these cases, so the verdict is "uncertain".
 """
 
 from __future__ import annotations
@@ -36,37 +36,37 @@ DISTRUST = "do not trust"
 AVERAGE = "a window of neighbouring rows for each, so that noise averages out."
 LEVELS = ("wrong", "unsure", "caution", "fine")
 
-# Thresholds, chosen on the processes of validation/diagnosis.py that are not held out.
-ENOUGH = 0.95  # R² or correlation from which factors count as recovered
-NOTHING = 0.05  # bits
-FORGOTTEN = 0.5  # share of the score on known pairs that is left on unseen ones: memorised
-FADED = 0.8  # … and partly so
+# Thresholds, tuned on the processes of validation/diagnosis.py that are not held out.
+ENOUGH = 0.95  # R² or correlation above which factors count as recovered
+NOTHING = 0.05  # bits that count as no evidence
+FORGOTTEN = 0.5  # held-out relative to training score, below which pairs were memorised
+FADED = 0.8  # … below which some were
 SAME_AXES = 0.95  # MCC between restarts, and with independent components
-# s.d. of the logarithm of the spread between places: wrong, unsure. In one dimension a bend of
-# σ leaves R² = 1 − σ²/5 at worst (the spread grows steadily from end to end).
+# standard deviation of the log spread over positions: wrong, unsure. In one dimension, σ implies
+# R² = 1 − σ²/5 at worst (if the spread grows steadily from one end to the other).
 BENT = 0.4, 0.2
-FLAT = 0.9  # share of the possible dimensions
-OWN = 0.25, 0.45  # least share of a code that is its own: wrong; unsure, or wrong on a surface
+FLAT = 0.9  # fraction of the possible dimension, below which codes lie on a surface
+OWN = 0.25, 0.45  # share of a code not predicted by others: wrong; unsure, or wrong on a surface
 MISSED = 0.15  # share of variance
-SHARED = 0.1  # correlation of a code in pairs
+SHARED = 0.1  # correlation of a code within pairs
 UNEVEN = 1.5  # ratio of spreads
-MISFIT = 0.05  # distance of distribution functions, where no shape is fitted
+MISFIT = 0.05  # Kolmogorov–Smirnov distance, if no shape is fitted
 OTHER_SHAPE = 2**0.5  # ratio of shapes
-# standard errors of a distribution function, by independent rows: of pairs, and of sequences, where
-# most of what it is made of changes faster than the slowest code does
+# allowance for sampling error over √(independent rows): for pairs, and for sequences, in which most
+# codes vary faster than the slowest one, which determines the number of independent rows
 CHANCE = 1.5, 1.0
-NOT_UNIFORM = 0.04  # distance of distribution functions, beside what chance and noise make of it
+NOT_UNIFORM = 0.04  # Kolmogorov–Smirnov distance, in addition to sampling error and noise
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at.
+    """The result of one check.
 
     Attributes:
         check: its name.
-        level: "fine", "caution" (an assumption is violated, or the axes are not known), "unsure" (so
-            that nothing is sure) or "wrong" (the factors are not recovered).
-        seen, means, advice: what was seen, what it means, and what to try (empty where it is fine).
+        level: "fine", "caution" (an assumption is violated, or the axes are unknown), "unsure" (recovery is
+            in doubt) or "wrong" (the factors are not recovered).
+        seen, means, advice: the observation, its interpretation, and what to try (empty if fine).
     """
 
     check: str
@@ -77,7 +77,7 @@ class Finding:
 
     @property
     def reason(self) -> str:
-        """The first sentence of what it means."""
+        """The first sentence of the interpretation."""
         return self.means.split(". ")[0].rstrip(".") + "."
 
     def __str__(self) -> str:
@@ -86,10 +86,10 @@ class Finding:
 
 
 def verdict(findings: list[Finding], *, known: bool = False) -> str:
-    """One of four, never better than the gravest finding.
+    """The overall verdict, determined by the most serious finding.
 
     Args:
-        known: whether the true factors of all codes are known, so that they decide about axes.
+        known: whether the true factors of all codes are known, so that they settle the axes.
     """
     levels = {finding.level for finding in findings}
     if "wrong" in levels:
@@ -101,7 +101,7 @@ def verdict(findings: list[Finding], *, known: bool = False) -> str:
     return PERMUTATION if fine else LINEAR
 
 
-# --- one check each ---------------------------------------------------------------------------------
+# --- checks -----------------------------------------------------------------------------------------
 
 
 def score(score: Score) -> Finding:
@@ -113,10 +113,10 @@ def score(score: Score) -> Finding:
     if score.bits > least:
         return Finding("score", "fine", seen, "The codes hold something that pairs share.")
     if score.related:
-        means = "The model cannot tell unseen pairs from strangers, although their observations are related."
+        means = "The model cannot tell unseen pairs from random ones, though their observations are related."
         return Finding("score", "wrong", seen, means, "more steps, another space or conditional.")
     means = "Nothing can be predicted. Pairs are unrelated (shuffled?), or nothing was learnt."
-    advice = "check what is paired with what (X_pos, lag, groups); more steps or pairs."
+    advice = "check what is paired with what, by X_pos, lag or groups; more steps or pairs."
     return Finding("score", "wrong", seen, means, advice)
 
 
@@ -163,11 +163,11 @@ def restarts(restarts: Restarts) -> Finding:
     if agreement >= ENOUGH:
         return Finding("restarts", "fine", seen, "The same is found each time.")
     advice = "more steps or pairs, another n_components, or another space or conditional."
-    # if both miss the truth independently, each has the root of their agreement with it
+    # if errors are independent, the R² of each with the truth is the root of their agreement
     if agreement >= ENOUGH**2:
         means = "Another start finds something a little different."
         return Finding("restarts", "unsure", seen, means, advice)
-    means = "Another start finds something else, so it is not the factors that are found."
+    means = "Another start finds something else, so these are not the factors."
     return Finding("restarts", "wrong", seen, means, advice)
 
 
@@ -291,7 +291,7 @@ def conditional(positives: Positives, conditional: Family, rows: Rows) -> Findin
         return Finding("conditional", "caution", seen, means, "another family for that part.")
     if not shapes:
         seen = "Walls are everywhere near, so the distribution of the differences was not fitted."
-        means = "Whether the conditional suits is not known."
+        means = "Whether the conditional fits is not known."
         return Finding("conditional", "caution", seen, means, "pairs that are closer together.")
     typical, assumed = float(np.median(shapes)), conditional.p or 2.0
     seen = (
@@ -335,6 +335,9 @@ def marginal(marginal: Marginal, dimensions: Dimensions, space: Space, rows: Row
     seen = f"Codes are at most {worst:.2f} from uniform (distance of distribution functions)."
     chance = CHANCE[rows.apart > 0] / math.sqrt(rows.independent)
     if worst < NOT_UNIFORM + marginal.blur + chance:
+        if rows.few:
+            means = "The rows are too few to tell whether codes fill their space evenly."
+            return Finding("marginal", "unsure", seen, means, "a longer recording.")
         means = "They fill their space evenly, as the theory asks."
         if worst >= 2 * NOT_UNIFORM:
             means = "No more than noise and the number of independent rows may explain."
@@ -350,7 +353,7 @@ def marginal(marginal: Marginal, dimensions: Dimensions, space: Space, rows: Row
     if isinstance(space, Box):
         advice = 'more steps; space="unbounded", if factors have no bounds'
     elif not isinstance(space, Sphere):
-        advice = 'space="box" or "sphere", if factors have bounds'
+        advice = 'space="box" or space="sphere", if factors have bounds'
     return Finding("marginal", "unsure", seen, means, f'marginal="any"; {advice}.')
 
 

@@ -1,4 +1,4 @@
-"""An estimator in a notebook: whether it is fitted, how, and how far it can be trusted."""
+"""The HTML card that shows an estimator in a notebook."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from identica import _html
 
 
 class Card:
-    """Shows an estimator as a small card, where scikit-learn would show a diagram.
+    """Mixin that displays an estimator as a card instead of scikit-learn's diagram.
 
-    It comes before `BaseEstimator` among the bases. `sklearn.set_config(display="text")` turns it off, and a
-    pipeline shows its steps as usual.
+    It must precede `BaseEstimator` among the bases. `sklearn.set_config(display="text")` turns it off.
+    Pipelines are displayed as usual.
     """
 
     _verdict: str | None = None  # of the last diagnosis since the last fit
@@ -20,12 +20,12 @@ class Card:
         return card(self)
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
-        found: dict[str, str] = super()._repr_mimebundle_(**options)  # type: ignore[misc]
-        return found | ({"text/html": card(self)} if "text/html" in found else {})
+        bundle: dict[str, str] = super()._repr_mimebundle_(**options)  # type: ignore[misc]
+        return bundle | ({"text/html": card(self)} if "text/html" in bundle else {})
 
 
 def card(ica: Any) -> str:
-    """What there is to know of a `ContrastiveICA`, in a few lines."""
+    """Summarise a `ContrastiveICA` as HTML: parameters, fit and verdict."""
     name, settings = type(ica).__name__, _html.tag("code", repr(ica))
     if not hasattr(ica, "model_"):
         return _html.card(f"{name}: not fitted", _html.tag("div", settings))

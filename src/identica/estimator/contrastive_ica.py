@@ -1,4 +1,4 @@
-"""Contrastive learning on your own data, scikit-learn's way."""
+"""`ContrastiveICA`, contrastive learning as a scikit-learn estimator."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from identica import checkpoints
 from identica._io import make_folder
 from identica._random import as_generator
-from identica._validate import count, is_auto, one_of
+from identica._validate import as_path, count, is_auto, one_of
 from identica.errors import InputError
 from identica.estimator import fit as fitting
 from identica.estimator import inputs, trust
@@ -37,15 +37,15 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 
-SCORED = 4096  # pairs by which a model is scored
-MOST = 1000  # codes, unless there are more columns
+SCORED = 4096  # pairs on which `score` evaluates a model
+MOST = 1000  # largest number of codes, unless there are more columns
 MARGINALS = ("any", "uniform")
 
 
 class ContrastiveICA(Card, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Recover hidden factors from pairs of observations, by contrastive learning.
 
-    An encoder h is trained with InfoNCE to tell the positive x̃ of each observation x from others:
+    An encoder h is trained with InfoNCE to distinguish the positive x̃ of each observation x from others:
 
         min −E log[ e^{s(h(x), h(x̃))} / (e^{s(h(x), h(x̃))} + Σ_j e^{s(h(x), h(x_j))}) ]
 
@@ -54,46 +54,49 @@ class ContrastiveICA(Card, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     learning inverts the data generating process", ICML 2021).
 
     Args:
-        n_components: number of codes; "auto", the default, takes the fewest with which held-out
-            evidence is nearly the best, or what `network` returns.
-        space: where the codes live: "box", "sphere", "unbounded" or a `Space`; "auto" chooses.
-        conditional: how positives vary: "normal", "laplace", "gennorm3", "vmf" (sphere only) or a
-            `Family`, whose scale is learnt in any case; "auto" chooses. By default "vmf" on a
-            sphere and "normal" elsewhere.
+        n_components: number of codes. The default, "auto", selects the smallest number whose held-out
+            evidence is close to the best, or uses the number of outputs of `network`.
+        space: space of the codes: "box", "sphere", "unbounded", a `Space`, or "auto" to select one.
+        conditional: distribution of positives: "normal", "laplace", "gennorm3", "vmf" (sphere only), a
+            `Family`, or "auto" to select one. Its scale is always learnt. By default "vmf" on a sphere
+            and "normal" otherwise.
         network: a module from observations to N×n codes, or a function of (shape of an observation,
-            n) that makes one; by default an `MLP` for rows and a `ConvEncoder` for images, which
-            are brought to 64×64. Rows are whitened before a network that is given.
-        window: an observation is seen as the mean of so many rows around it in time, within its
-            sequence, which leaves less noise. The windows of a pair never overlap. "auto" chooses; it
-            takes 1 for pairs that are given and for fewer than 2,000 rows.
-        missing: "raise" an error if X holds NaN, or "drop" such rows: no pair or window spans one, and
-            their codes are NaN.
-        learn_precision: learn how much each factor varies within pairs, instead of one scale for
-            all. On a sphere "normal" then takes the place of "vmf".
-        steps: the most steps of training, which ends before when held-out evidence no longer grows.
-        batch, lr, optimizer: of the training, see `Training`; by default held-out evidence decides.
-        device: where to train.
-        random_state: a seed, or a NumPy generator to draw one from; None for a different one each time.
+            n) that returns one. By default a linear map plus an `MLP` for rows, and a `ConvEncoder`
+            for images, which are resized to 64×64. Rows are whitened before a custom network.
+        window: replace each observation by the mean of this many consecutive rows of its sequence, to
+            reduce noise. The windows of a pair never overlap, and `transform` averages codes whose
+            windows do. "auto" selects a window; 1 for pairs given row by row and below 2,000 rows.
+        missing: "raise" an error if X holds NaN, or "drop" such rows: no pair or window includes them,
+            and their codes are NaN.
+        learn_precision: learn a precision for each factor instead of one common scale. On a sphere,
+            "normal" then replaces "vmf".
+        steps: maximum number of training steps. Training stops early when held-out evidence no longer
+            improves.
+        batch, lr, optimizer: training settings, see `Training`; selected by held-out evidence by default.
+        device: device to train on.
+        random_state: a seed, a NumPy generator to draw one from, or None for a different seed each time.
         progress: show a progress bar on stderr.
-        marginal: "uniform" takes factors to fill their space evenly; "any" learns their density along
-            with the codes (a `Potential` in the loss), see `log_density`.
-        folder: where to keep checkpoints, so that a killed `fit` resumes; none by default. Each fit has
-            its own folder in there, named by a hash of its parameters, its seed and all of its
-            data, so that no fit ever finds the weights of another (cross-validation works too).
-        tensorboard: write the history for TensorBoard as well, next to the checkpoints.
+        marginal: "uniform" assumes that factors are uniformly distributed over the space; "any" learns
+            their density along with the codes (a `Potential` in the loss), see `log_density`.
+        folder: folder for checkpoints, from which an interrupted `fit` resumes; none by default. Each fit
+            has a subfolder named by a hash of its parameters, seed and data, so fits never share
+            weights, not even in cross-validation.
+        tensorboard: also write the history for TensorBoard, next to the checkpoints.
 
     Attributes:
         model_: the fitted `ContrastiveModel`, from raw observations to codes.
-        temperature_: what similarities are divided by to be log-likelihoods.
+        temperature_: divisor that turns similarities into log-likelihoods.
         precision_: with `learn_precision`, λ_k of the similarity −Σ_k λ_k |a_k − b_k|^p.
-        selection_: with "auto", the choice and the evidence for it.
-        training_: the settings of the training that was chosen.
-        history_: its records: `step`, `loss` on pairs trained on, `bits` on held-out ones.
+        evidence_: with `window`, `lag` or `n_components` "auto", held-out bits by value for each. Bits of
+            different parameters cannot be compared.
+        selection_: with `space` or `conditional` "auto", the selected pair and the evidence for it.
+        training_: training settings of the selected start.
+        history_: its training records: `step`, `loss` on training pairs, `bits` on held-out pairs.
         bits_: evidence on held-out pairs, see `score`.
         starts_: a record of each start: its settings, steps and held-out bits.
-        choices_: with "auto", held-out bits by window, lag and number of codes.
-        independent_pairs_: how many independent pairs those of a sequence are worth.
-        lag_: the lag of the pairs, None for pairs that were given.
+        independent_pairs_: effective number of independent pairs; less than the number of pairs in a
+            slow sequence.
+        lag_: the lag of the pairs; None for pairs given row by row or drawn by labels alone.
         window_, counts_: the window, and whether square roots of counts are taken.
         n_features_in_, feature_names_in_: as in scikit-learn.
 
@@ -153,43 +156,43 @@ class ContrastiveICA(Card, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         groups: Any = None,
         labels: Any = None,
     ) -> Self:
-        """Train on pairs, an eighth of which is held out and decides: between settings, and when to stop.
+        """Fit the model to pairs of observations.
+
+        An eighth of the pairs is held out, for the selection of settings and for early stopping.
 
         Args:
-            X: observations, N×d or images, as an array (memory-mapped ones are read batch by
-                batch), tensor or data frame; a list of such arrays, each of them a sequence (with
-                columns of its own, if there are labels for all of them), or an array of trials ×
-                time × channels (of bytes or booleans: images N×H×W); a folder of images; or a function
-                `(size, generator=…)` that draws pairs (x, x_pos), a torch `Dataset` or `DataLoader` of
-                pairs, or an iterable of batches of them, which is kept in memory. Gaps in an index of
-                dates end a sequence.
-            X_pos: the positive of each observation. Without it, X is taken to be a sequence. (A
-                vector in its place is scikit-learn's y and is ignored, with a warning.)
-            lag: steps between the members of a pair in a sequence: a number (1 by default), or
-                (low, high) for a random one each time, or "auto". With a window, between their
-                nearest rows.
-            groups: for each row, which sequence it is of; pairs never cross the end of one.
-            labels: for each row, what is known of it: positives are rows of the same class (whole
-                numbers, text) or near each other in continuous labels (numbers with a fraction), one
-                column or several. Together with `lag`, half of the positives are drawn by time.
+            X: observations, N×d or images, as an array (a memory-mapped one is read batch by batch),
+                tensor or data frame. Also a list of sequences, which may have different columns if all
+                have labels; an array of trials × time × channels (of bytes or booleans: images
+                N×H×W); a folder of images; a function `(size, generator=…)` that draws pairs
+                (x, x_pos); a torch `Dataset` or `DataLoader` of pairs; or an iterable of batches of
+                pairs, which is kept in memory. Gaps in an index of dates end a sequence.
+            X_pos: the positive of each observation. Without it, X is treated as a sequence. (A vector
+                passed here is scikit-learn's y and is ignored, with a warning.)
+            lag: steps between the members of a pair in a sequence: a number (1 by default), a range
+                (low, high) to draw from, or "auto". With a window, the lag is between the nearest rows.
+            groups: sequence of each row; pairs never span two sequences.
+            labels: labels of each row, one column or several. Positives are rows of the same class
+                (integers or text) or with similar continuous labels (floats). Together with `lag`, half
+                of the positives are drawn by time.
         """
         seed = inputs.seed_of(self.random_state)
-        as_generator(seed, self.device)  # which must be there
+        as_generator(seed, self.device)  # raises if there is no such device
         one_of("marginal", self.marginal, MARGINALS)
         for name in ("selection_", "precision_", "_verdict"):
             self.__dict__.pop(name, None)  # of an earlier fit
         sample, self.lag_ = inputs.pairs_of(self, X, X_pos, lag, groups, labels, reset=True)
-        sample, view, self.choices_ = choose_view(
+        sample, view, self.evidence_ = choose_view(
             sample, self._shape, self.lag_, self.window, seed=seed
         )
         self.lag_, self.window_, self.counts_ = view.lag, view.window, view.counts
         starts = self._starts(sample, seed)
-        n = self._components() or starts.codes() or self._counted(starts)
+        n = self._components() or starts.codes() or self._select_n(starts)
         choices = self._candidates(n)
-        starts.recipes(*choices[0])  # settings that cannot be leave no folder behind
+        starts.recipes(*choices[0])  # raises for invalid settings before a folder is made
         folder = None
         if self.folder is not None:
-            folder = make_folder("folder", Path(self.folder))
+            folder = make_folder("folder", as_path("folder", self.folder))
             folder = _saved.place(self, folder, sample, seed)
         if len(choices) > 1:
 
@@ -199,7 +202,7 @@ class ContrastiveICA(Card, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
             self.selection_ = select(choices, sample, briefly, seed=seed, folder=folder)
             choices = [(self.selection_.space, self.selection_.conditional)]
         [(space, conditional)] = choices
-        self.independent_pairs_ = starts.worth(n)
+        self.independent_pairs_ = starts.effective_pairs(n)
         self._keep(starts.fit(space, conditional, "fit", folder, tensorboard=self.tensorboard))
         trust.warn_of(self.independent_pairs_, self.bits_, n)
         return self
@@ -212,20 +215,21 @@ class ContrastiveICA(Card, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
             self.precision_ = fit.precision.cpu().numpy()
 
     def transform(self, X: Any, *, groups: Any = None) -> Any:
-        """Codes N×n of observations; in double precision where X is.
+        """Compute codes N×n of observations, in double precision if X is.
 
-        With a window, rows are those of a sequence in order of time, or of several, by `groups`.
+        With a window, the rows of X must be those of a sequence in order of time, or of several given by
+        `groups`, and each code is averaged with the window − 1 before and after it.
         """
         check_is_fitted(self, "model_")
         return transform(self, X, groups)
 
     def log_density(self, X: Any, *, groups: Any = None) -> Any:
-        """The log-density of the factors behind observations, N, with mean 0 over held-out pairs.
+        """Log-density of the factors behind observations, shape N, with mean 0 over held-out pairs.
 
-        That is −b(h) of the learnt potential b and codes h: with `marginal="any"` only. It is a density
-        in the coordinates of the codes, known up to a constant. It is that of the factors if steps do not
-        depend on it, as in pairs drawn around factors or in a walk between walls. If they do, as where
-        factors are drawn back to a centre, part of it is in the steps, and −b is flatter: by a half, if
+        This is −b(h) for the learnt potential b and codes h, and requires `marginal="any"`. It is a density
+        in the coordinates of the codes, up to a constant. It equals that of the factors if the step from a
+        factor to its positive does not depend on their density, as in a random walk between walls. In a
+        mean-reverting process the steps account for part of the density, and −b is flatter: by a half, if
         steps are small. Arguments are as in `transform`.
         """
         codes = self.transform(X, groups=groups)
@@ -233,8 +237,8 @@ class ContrastiveICA(Card, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         if potential is None:
             raise InputError('log_density needs a fit with marginal="any", which learns a density')
         if isinstance(codes, list):
-            return [fitting.minus_b(potential, part) for part in codes]
-        return fitting.minus_b(potential, codes)
+            return [fitting.log_density(potential, part) for part in codes]
+        return fitting.log_density(potential, codes)
 
     def fit_transform(
         self,
@@ -263,11 +267,11 @@ class ContrastiveICA(Card, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         groups: Any = None,
         labels: Any = None,
     ) -> float:
-        """How much likelier the true positive is than by chance, in bits; higher is better.
+        """Evidence of the model for pairs, in bits; higher is better.
 
-        The mean over (at most 4,096) pairs of log₂ of the probability that the model gives the
-        positive among all of theirs, above chance: 0 for a model that knows nothing, at most log₂ of
-        their number. Arguments are as in `fit`; the lag is that of `fit` by default; y is ignored.
+        Each of at most 4,096 anchors is matched against all their positives. The score is the mean log₂ of
+        the probability of the true positive relative to chance: 0 for an uninformative model, at most log₂
+        of the number of pairs. Arguments are as in `fit`; the lag defaults to that of `fit`; y is ignored.
         """
         check_is_fitted(self, "model_")
         sample, _ = inputs.pairs_of(self, X, X_pos, lag, groups, labels, reset=False)
@@ -275,7 +279,7 @@ class ContrastiveICA(Card, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         pairs = sample(SCORED, generator=as_generator(0, self.device))
         bits = float(self._fit.log_likelihood(pairs).mean()) / math.log(2)
         if not math.isfinite(bits):
-            raise InputError("X must be in the range of the data that were fitted: codes overflow")
+            raise InputError("X must be in the range of the data of the fit: codes overflow")
         return bits
 
     def diagnose(
@@ -289,16 +293,16 @@ class ContrastiveICA(Card, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         restarts: int = 2,
         Z: Any = None,
     ) -> Diagnosis:
-        """Say how far the codes can be trusted, and why.
+        """Diagnose how far the codes can be trusted, and why.
 
-        The model is refitted to four fifths of the pairs, from other seeds, and all fits are judged on the
+        The model is refitted to four fifths of the pairs from other seeds, and all fits are compared on the
         held-out fifth. Print the result, or write it as a page with
         `identica.diagnosis.page.write_diagnosis_page`.
 
         Args:
             X, X_pos, lag, groups, labels: the pairs of `fit`, or as many others.
-            restarts: number of models in all, with this one.
-            Z: the true factors of X, N×d, where they are known.
+            restarts: total number of fits, including this one.
+            Z: the true factors of X, N×d, if they are known.
         """
         check_is_fitted(self, "model_")
         sample, _ = inputs.pairs_of(self, X, X_pos, lag, groups, labels, reset=False)
@@ -306,44 +310,43 @@ class ContrastiveICA(Card, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         known = None
         if Z is not None:
             if not isinstance(sample, ArrayPairs):
-                raise InputError("Z must not be given where X draws pairs by itself")
-            known = trust.some_labelled(sample, Z)
+                raise InputError("Z must not be given if X draws pairs")
+            known = trust.sample_labelled(sample, Z)
         seed = int(self.random_state) if isinstance(self.random_state, (int, np.integer)) else 0
-        found = fitting.diagnose(
+        diagnosis = fitting.diagnose(
             self._fit, sample, self._restart, restarts=restarts, labelled=known, random_state=seed
         )
-        self._verdict = found.verdict
-        return found
+        self._verdict = diagnosis.verdict
+        return diagnosis
 
     def guarantee(self, process: GenerativeProcess) -> Guarantee:
-        """What the theory promises for this model, as it was fitted, if `process` made the data.
+        """Theoretical guarantee for the fitted model if `process` generated the data.
 
-        See `identica.guarantee`. The scale of the conditional is learnt in `fit`, whatever it was
-        given as.
+        See `identica.guarantee`. The scale of the conditional is the learnt one, not the given one.
         """
         check_is_fitted(self, "model_")
         return guarantee(process, self.model_, tau=None, learn_precision=bool(self.learn_precision))
 
     def _restart(self, sample: PairSampler, seed: int) -> fitting.Fit:
-        """Fit the same model again, from other random weights."""
+        """Fit the same model again from other random weights."""
         space, conditional = self.model_.space, self.model_.conditional
         return self._starts(sample, seed).fit(space, conditional, "restart")
 
     def save(self, path: str | Path) -> None:
         """Write the fitted estimator to one safetensors file, without pickle.
 
-        A network of your own is not written, its weights are; an earlier `random_state` that is no
-        number is forgotten.
+        Of a custom network, the weights are written but not the architecture. A `random_state` other than
+        an integer is not written.
         """
         check_is_fitted(self, "model_")
-        checkpoints.save(Path(path), _saved.state_of(self))
+        checkpoints.save(as_path("path", path), _saved.state_of(self))
 
     @classmethod
     def load(cls, path: str | Path, *, network: Network = None) -> Self:
-        """Read what `save` wrote; `network` as it was given, where it was. `folder` is not read."""
-        return _saved.restore(cls, checkpoints.load(Path(path)), Path(path), network)
+        """Load an estimator written by `save`; a custom network must be passed again as `network`."""
+        return _saved.restore(cls, checkpoints.load(as_path("path", path)), Path(path), network)
 
-    # --- what fit is made of ------------------------------------------------------------------------
+    # --- steps of fit -------------------------------------------------------------------------------
 
     def _starts(self, sample: PairSampler, seed: int) -> Starts:
         names = ("steps", "batch", "lr", "optimizer")
@@ -359,8 +362,8 @@ class ContrastiveICA(Card, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
             seed=seed,
         )
 
-    def _counted(self, starts: Starts) -> int:
-        """The number of codes by held-out evidence."""
+    def _select_n(self, starts: Starts) -> int:
+        """Select the number of codes by held-out evidence."""
 
         def bits(n: int) -> float:
             space, family = self._candidates(n)[-1]
@@ -368,7 +371,7 @@ class ContrastiveICA(Card, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
 
         least = 2 if self.space == "sphere" else 1
         evidence = count_components(bits, starts.most_codes(), least=least)
-        self.choices_["n_components"] = evidence
+        self.evidence_["n_components"] = evidence
         return shortest(evidence)
 
     def _candidates(self, n: int) -> list[tuple[Space, Family]]:
@@ -376,7 +379,7 @@ class ContrastiveICA(Card, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         return candidates(self.space, self.conditional, n, learn_precision=precise)
 
     def _components(self) -> int | None:
-        """The number of codes, as far as the parameters say."""
+        """The number of codes according to the parameters; None if it is to be selected."""
         given = None if is_auto(self.n_components) else self.n_components
         n = None if given is None else count("n_components", cast(int, given))
         if n is not None and n > (most := max(MOST, math.prod(self._shape))):

@@ -1,4 +1,4 @@
-"""Observations from files: npy, npz, csv, parquet, HDF5, zarr and folders of images."""
+"""Reading of observations from npy, npz, csv, parquet, HDF5 and zarr files and folders of images."""
 
 from __future__ import annotations
 
@@ -23,28 +23,44 @@ from identica.estimator.times import pieces, times_in
 Array = NDArray[Any]
 
 
-class Observations(NamedTuple):
-    """What a file holds.
+class Index(NamedTuple):
+    """A column with the time of each row.
 
     Attributes:
-        x: N×d, trials × time × channels or images; memory-mapped where the file allows.
-        columns: names of the columns, where they have some.
-        positives: the positive of each row, if asked for.
-        groups: the sequence of each row, if asked for, or if there are gaps in time.
+        name: of the column.
+        cells: as they are in the file.
+        times: dates or numbers, to draw.
+    """
+
+    name: str
+    cells: Array
+    times: Array
+
+
+class Observations(NamedTuple):
+    """The content of a file.
+
+    Attributes:
+        x: N×d, trials × time × channels or images; memory-mapped if the format allows.
+        columns: names of the columns, if they have names.
+        positives: the positive of each row, if requested.
+        groups: the sequence of each row, if requested or if there are gaps in time.
+        stamps: the time of each row, if the file has an index.
         files: the files read, by the argument that named them: data, positives, groups.
-        notes: what was taken for granted, in words.
+        notes: messages about assumptions made while reading.
     """
 
     x: Array
     columns: list[str] | None = None
     positives: Array | None = None
     groups: Array | None = None
+    stamps: Index | None = None
     files: Mapping[str, Path] = {}
     notes: Sequence[str] = ()
 
 
 class Chosen(NamedTuple):
-    """Which columns of a table are observations, and how to read them."""
+    """The columns of a table to use as observations, and how to read them."""
 
     columns: str | None = None
     drop: str | None = None
@@ -52,7 +68,7 @@ class Chosen(NamedTuple):
     missing: str = "raise"
 
     def of(self, path: Path, source: Source) -> list[str]:
-        """The columns of a table that are observations: those chosen, or all but those named otherwise."""
+        """Names of the observed columns: those in `columns`, or all that have no other role."""
         wanted = _names("columns", self.columns, path, source) or [
             name for name in source.names if name not in self.beside
         ]
@@ -71,25 +87,25 @@ def read(
     index: str | None = None,
     missing: str = "raise",
 ) -> Observations:
-    """Read observations, with what belongs to them.
+    """Read observations and, if requested, their positives and groups.
 
     Args:
-        path: the file: .npy, .npz, .csv, .parquet, .h5, .hdf5 or .zarr; or a folder of PNG and JPEG
-            images, in order of their names.
-        array: the array of observations in a file of several; by default x, X or the only one.
-        positives: another file, or the name of an array in the same.
-        groups: the name of a column of the table or of an array in the file, or another file.
-        columns, drop: columns of the table to use, or not to use, with commas between their names.
-        index: the column or array that says when rows were observed, in numbers or dates; by default
-            the one that was written as an index. Gaps in it end a sequence.
-        missing: "raise" an error if cells are empty or NaN, or "drop": they become NaN.
+        path: a .npy, .npz, .csv, .parquet, .h5, .hdf5 or .zarr file, or a folder of PNG and JPEG images,
+            which are read in order of their names.
+        array: name of the array of observations in a file of several; by default x, X or the only one.
+        positives: another file, or the name of an array in the same file.
+        groups: name of a column or of an array in the same file, or another file.
+        columns, drop: columns of a table to use, or to leave out, separated by commas.
+        index: the column or array with the times of the rows, as numbers or dates; by default the one
+            that was written as an index. Gaps in it end a sequence.
+        missing: "raise" an error if cells are empty or NaN, or "drop": keep them as NaN.
     """
     one_of("missing", missing, ("raise", "drop"))
     kind = path.suffix.lower()
     folder = kind not in READERS and os.path.isdir(path)  # not Path.is_dir, which may raise
     kind = "a folder" if folder else kind
-    found = images.load(path) if folder else open_file("DATA", path)
-    named = found if isinstance(found, Source) else Source([], dict[str, Array]().__getitem__)
+    content = images.load(path) if folder else open_file("DATA", path)
+    named = content if isinstance(content, Source) else Source([], dict[str, Array]().__getitem__)
     if array is not None and (named.table or not named.names):
         raise InputError(
             f"array names an array of a file of several, but {path} is {kind}: leave it out"
@@ -113,7 +129,7 @@ def read(
     if index is not None and index not in named.names:
         raise InputError(f"index must be a name in DATA{_known(named.names)}, got {index!r}")
     chosen = Chosen(columns, drop, (groups, index), missing)
-    x = _observations("DATA", path, found, chosen, array)
+    x = _observations("DATA", path, content, chosen, array)
     other = group = None
     if positives is not None:
         if not named.table and positives in named.names:
@@ -134,30 +150,34 @@ def read(
         else:
             files["groups"] = _file("groups", groups, named.names)
             group = _labels(files["groups"], _vector(files["groups"]))
-    if index is not None and positives is None:
-        times = times_in(f"index {index!r} of {path}", named.get(index), named.place)
-        cut = pieces("DATA", times, group)
-        if cut.gaps is not None:
+    stamps = None
+    if index is not None:
+        cells = named.get(index)
+        times = times_in(f"index {index!r} of {path}", cells, named.place)
+        values = (1e6 * times.values).astype("M8[us]") if times.dates else times.values
+        stamps = Index(index, cells, values)
+        cut = pieces("DATA", times, group) if positives is None else None
+        if cut is not None and cut.gaps is not None:
             group = cut.groups
             notes.append(cut.gaps)
     names = chosen.of(path, named) if named.table else None
-    return Observations(x, names, other, group, files, notes)
+    return Observations(x, names, other, group, stamps, files, notes)
 
 
 def fingerprint(path: Path) -> dict[str, Any]:
-    """Size and hash of a file, or of all files in a folder, which identify its content."""
+    """Size and hash of a file or of all files in a folder."""
     if not path.is_dir():
         with reading(path, "a file"), path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256")
             return {"bytes": file.tell(), "sha256": digest.hexdigest()}
     parts = sorted((str(p.relative_to(path)), p) for p in path.rglob("*") if p.is_file())
-    found = [(name, fingerprint(part)) for name, part in parts]
-    whole = hashlib.sha256(repr([(name, part["sha256"]) for name, part in found]).encode())
-    return {"bytes": sum(part["bytes"] for _, part in found), "sha256": whole.hexdigest()}
+    hashed = [(name, fingerprint(part)) for name, part in parts]
+    whole = hashlib.sha256(repr([(name, part["sha256"]) for name, part in hashed]).encode())
+    return {"bytes": sum(part["bytes"] for _, part in hashed), "sha256": whole.hexdigest()}
 
 
 def _names(option: str, text: str | None, path: Path, source: Source) -> list[str]:
-    """Names of columns with commas between them; a name may have commas itself."""
+    """Names of columns, separated by commas; a single name may contain commas."""
     if text is None:
         return []
     names = [text] if text in source.names else [name.strip() for name in text.split(",")]
@@ -181,18 +201,18 @@ def _file(argument: str, value: str, names: list[str]) -> Path:
 
 
 def _vector(path: Path) -> Array:
-    """The labels in a file: its only array or column."""
-    found = open_file("groups", path)
-    if isinstance(found, Source):
-        names = [name for name in found.names if name != found.stamps]
+    """The labels in a file, which must have a single array or column."""
+    labels = open_file("groups", path)
+    if isinstance(labels, Source):
+        names = [name for name in labels.names if name != labels.stamps]
         if len(names) != 1:
             raise InputError(f"groups must be one column, but {path} has {', '.join(names)}")
-        found = found.get(names[0])
-    return found.reshape(-1) if found.ndim and found.size == len(found) else found
+        labels = labels.get(names[0])
+    return labels.reshape(-1) if labels.ndim and labels.size == len(labels) else labels
 
 
 def _labels(path: Path, values: Array) -> Array:
-    """Labels as they are, with None for the empty cells of a csv."""
+    """Labels with None for the empty cells of a csv."""
     if path.suffix.lower() != ".csv":
         return values
     return np.array([None if v.strip().lower() in ("", "nan") else v for v in values], object)
@@ -201,7 +221,7 @@ def _labels(path: Path, values: Array) -> Array:
 def _observations(
     argument: str, path: Path, found: Array | Source, chosen: Chosen, array: str | None = None
 ) -> Array:
-    """The observations in what a file holds: an array, one of several, or columns side by side."""
+    """The observations of an opened file: an array, one of several, or columns of a table."""
     if not isinstance(found, Source):
         return _checked(argument, found, chosen.missing)
     if found.table:
@@ -212,7 +232,13 @@ def _observations(
             )
         blank = chosen.missing == "drop"
         table = [
-            numbers(f"column {name!r} of {path}", found.get(name), found.place, blank=blank)
+            numbers(
+                f"column {name!r} of {path}",
+                found.get(name),
+                found.place,
+                blank=blank,
+                advice=_advice(name),
+            )
             for name in names
         ]
         return _checked(argument, np.stack(table, axis=1).astype(float), chosen.missing)
@@ -220,15 +246,23 @@ def _observations(
         usual = [name for name in found.names if name in ("x", "X")] or found.names
         if len(usual) != 1:
             held = ", ".join(found.names) or "none"
-            raise InputError(f"array must be said, as {path} holds {held}")
+            raise InputError(f"array must be given, as {path} holds {held}")
         array = usual[0]
     elif array not in found.names:
         raise InputError(f"array must be one of {', '.join(found.names)} in {path}, got {array!r}")
     return _checked(argument, found.get(array), chosen.missing)
 
 
+def _advice(name: str) -> dict[str, str]:
+    out = f'drop="{name}" leaves it out'
+    return {
+        "date": f'index="{name}" makes it the index, {out}',
+        "text": f'{out}, groups="{name}" tells sequences apart by it; otherwise encode it as numbers',
+    }
+
+
 def _checked(argument: str, x: Array, missing: str) -> Array:
-    """Observations that can be fitted: finite real numbers, N×d, trials or images."""
+    """Check that observations are finite real numbers of a shape that can be fitted."""
     if x.dtype.kind not in "buif":
         raise InputError(f"{argument} must hold real numbers, got {x.dtype}")
     if x.ndim < 2 or x.size == 0:

@@ -1,4 +1,4 @@
-"""A contrastive model fitted to pairs, and how far it can be trusted: the functions behind the estimator."""
+"""Fit a contrastive model to pairs, and judge it: the functions behind the estimator."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from identica._random import Device, as_generator
 from identica._tensors import moved
-from identica._validate import count
+from identica._validate import count, flag
 from identica.encoders import ContrastiveModel
 from identica.errors import InputError
 from identica.estimator.networks import Encoder
@@ -35,33 +35,34 @@ from identica.training.devices import device_of
 if TYPE_CHECKING:
     from identica.diagnosis import Codes, Diagnosis
 
-AT_ONCE = 4096  # observations that are encoded at once
-JUDGED = 4096  # pairs by which models are judged
-RUNG = 150  # steps after which starts are compared
-# of the learning rate, for the potential: held-out evidence falls early if it follows every batch
-SLOWLY = 0.3
-EVERY = 50  # steps between scores
-SATURATED = (
-    0.95  # share of the largest possible evidence beyond which it no longer tells models apart
-)
-NEAR = 0.93  # of the best evidence: a run that may yet overtake it
-PATIENCE = 400  # steps without more evidence after which training ends
-# temperatures of held-out evidence: the average of the weights lags, an overfitted model is too sure
-HEAT = (0.2, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0)
+AT_ONCE = 4096  # observations encoded in one batch
+JUDGED = 4096  # pairs on which a diagnosis is based
+RUNG = 150  # steps between comparisons of the starts
+# learning rate of the potential, relative to the encoder's: a faster one overfits early
+POTENTIAL_LR = 0.3
+EVERY = 50  # steps between evaluations
+# fraction of the largest possible evidence above which it no longer distinguishes between models
+SATURATED = 0.95
+NEAR = 0.93  # fraction of the best evidence above which the runner-up is trained to the end as well
+PATIENCE = 400  # steps without improvement before early stopping
+# factors of the temperature that held-out evidence may choose from: averaged weights lag behind and
+# an overfitted model is overconfident
+TEMPERATURES = (0.2, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0)
 
 
 @dataclass(frozen=True)
 class Fit:
-    """What `fit` found.
+    """The result of `fit`.
 
     Attributes:
-        model: from observations to codes in the space.
-        loss: its similarity, with the precisions where they were learnt.
-        temperature: what similarities are divided by to be log-likelihoods, up to a constant.
-        history: records of the training that was chosen.
-        bits: its evidence on held-out pairs; as these chose it, a little optimistic (by about 0.01).
+        model: the encoder, from observations to codes in the space.
+        loss: the loss it was trained with, including any learnt precisions.
+        temperature: dividing similarities by it gives log-likelihoods, up to a constant.
+        history: training records of the selected start.
+        bits: evidence on the held-out pairs. They also selected the start, so it is slightly optimistic
+            (by about 0.01).
         starts: a record for each start: its settings, steps and held-out bits.
-        training: the settings of the training that was chosen.
+        training: training settings of the selected start.
     """
 
     model: ContrastiveModel
@@ -79,14 +80,14 @@ class Fit:
 
     @torch.no_grad()
     def log_likelihood(self, pairs: Batch) -> Tensor:
-        """Evidence for each pair that it belongs together, see `identica.metrics.evidence`; shape N."""
+        """Log-likelihood ratio of each pair, see `identica.metrics.evidence`; shape N."""
         h, h_pos, bias = compared(self.model, self.loss, pairs)
         return log_likelihood(self.loss.conditional, h, h_pos, self.temperature, bias)
 
 
 @torch.no_grad()
 def encode(model: nn.Module, x: Tensor) -> Tensor:
-    """Codes of observations, some at a time, on the device of the model."""
+    """Encode observations batch by batch on the model's device."""
     device = device_of(model)
     return torch.cat([model(moved(part, device)) for part in x.split(AT_ONCE)])
 
@@ -95,29 +96,28 @@ def encode(model: nn.Module, x: Tensor) -> Tensor:
 def compared(
     model: ContrastiveModel, loss: InfoNCE, pairs: Batch
 ) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Codes of pairs as the similarity takes them, and what a potential adds for each positive."""
+    """Scaled codes of both members of each pair, and the potential of each positive, if there is one."""
     h, h_pos = (encode(model, x) for x in pairs)
     bias = None if model.potential is None else model.potential(h_pos)[..., 0]
     return loss.scaled(h), loss.scaled(h_pos), bias
 
 
-def minus_b(potential: nn.Module, codes: NDArray[Any]) -> NDArray[Any]:
-    """The log-density of factors by a potential, at codes (…×n), in their precision."""
+def log_density(potential: nn.Module, codes: NDArray[Any]) -> NDArray[Any]:
+    """The log-density −b of the factors under a potential b, at codes (…×n) and in their precision."""
     points = torch.from_numpy(codes)
-    found: NDArray[Any] = (
-        -encode(copy.deepcopy(potential).cpu().to(points.dtype), points)[..., 0].cpu().numpy()
-    )
-    return found
+    values = encode(copy.deepcopy(potential).cpu().to(points.dtype), points)
+    density: NDArray[Any] = -values[..., 0].numpy()
+    return density
 
 
 class Start(NamedTuple):
-    """A network before training, and what it is trained on.
+    """An untrained network and its data.
 
     Attributes:
-        recipe: how it is trained.
-        encoder: what prepares observations, and the network behind it.
-        sample: draws pairs of observations that are prepared.
-        held: held-out pairs, prepared as well.
+        recipe: how to train it.
+        encoder: preprocessing followed by the network.
+        sample: draws preprocessed training pairs.
+        held: preprocessed held-out pairs.
     """
 
     recipe: Recipe
@@ -127,7 +127,7 @@ class Start(NamedTuple):
 
 
 class Run:
-    """A start as it is trained, up to one step and then further; it always has its best weights so far."""
+    """Training of one start, in several stages; keeps the weights that were best on held-out pairs."""
 
     def __init__(
         self,
@@ -147,7 +147,7 @@ class Run:
         self._build()
 
     def _build(self) -> None:
-        """The model as it is before training, from where `train` resumes by its checkpoint."""
+        """Build the untrained model; `train` restores the checkpoint, if there is one."""
         self.recipe, self.encoder, self.sample, held = self.start()
         n = self.space.dim if self.learn_precision else None
         self.loss = self.recipe.loss(self.conditional, learn_precision=n)
@@ -155,7 +155,7 @@ class Run:
         network = self.encoder.network
         potential = None
         if self.recipe.potential:
-            lr = SLOWLY * self.recipe.training.lr
+            lr = POTENTIAL_LR * self.recipe.training.lr
             potential = Potential(self.space.dim, seed=self.seed, lr=lr)
         self.model = ContrastiveModel(
             self.space, self.conditional, network, head=head, potential=potential
@@ -165,19 +165,24 @@ class Run:
 
     @property
     def bits(self) -> float:
-        """The evidence for the weights that are kept: the best so far, or the last."""
-        found = [record["bits"] for record in self.history[0 if self.stops else -1 :]]
-        return max(found, default=-math.inf)
+        """Held-out evidence of the weights kept: the best or, without early stopping, the last ones."""
+        evidence = [record["bits"] for record in self.history[0 if self.stops else -1 :]]
+        return max(evidence, default=-math.inf)
+
+    @property
+    def rank(self) -> float:
+        """The evidence by which runs are compared, after the handicap of the recipe."""
+        return self.bits - self.recipe.handicap * abs(self.bits)
 
     @torch.no_grad()
     def score(self) -> dict[str, float]:
         """Evidence on held-out pairs."""
         h, h_pos, bias = compared(self.model, self.loss, self.held)
-        heat = [self.loss.tau * factor for factor in HEAT]
-        return {"bits": bits(self.loss.conditional, h, h_pos, heat, bias)}
+        temperatures = [self.loss.tau * factor for factor in TEMPERATURES]
+        return {"bits": bits(self.loss.conditional, h, h_pos, temperatures, bias)}
 
     def draw(self, size: int, *, generator: torch.Generator) -> Batch:
-        """A batch of prepared observations, some of whose entries are dropped."""
+        """Draw a batch of preprocessed observations, with dropout if the recipe asks for it."""
         batch, dropout = self.sample(size, generator=generator), self.recipe.dropout
         batch = batch.to(self.device)
         if not dropout:
@@ -197,7 +202,7 @@ class Run:
         progress: str | None = None,
         tensorboard: bool = False,
     ) -> None:
-        """Train up to a step, or until there is no more evidence to be had (never, if None)."""
+        """Train up to a step, or until early stopping; `patience=None` turns early stopping off."""
         training, self.stops = self.recipe.training, patience is not None
         if self.history:
             if self.history[-1]["step"] >= min(until or training.steps, training.steps):
@@ -217,8 +222,8 @@ class Run:
         ).records
 
     def fit(self, starts: Sequence[dict[str, Any]]) -> Fit:
-        """The fitted model, from raw observations to codes."""
-        # the size of the codes was a means to an end: the space says what it is
+        """Assemble the fitted model, from raw observations to codes."""
+        # a learnt radius only helps training: the returned codes lie in the space as it was given
         trained, self.model.head = self.model.head, make_head(self.model.space).to(self.device)
         if isinstance(self.model.potential, Potential):
             self.model.potential.follow(trained, self.model.head)
@@ -231,7 +236,7 @@ class Run:
         return Fit(self.model, self.loss, temperature, self.history, self.bits, starts, training)
 
     def record(self) -> dict[str, Any]:
-        """What is told of a start."""
+        """The settings and the result of this start, as plain data."""
         how = self.recipe
         return {
             "network": list(how.network) if isinstance(how.network, tuple) else how.network,
@@ -261,23 +266,23 @@ def fit(
 ) -> Fit:
     """Train an encoder on pairs, so that the codes in `space` follow `conditional` in pairs.
 
-    Each recipe is tried for some steps, and the two best ones from another start. By held-out evidence, three
-    recipes go on for as many, then two, until there is no more evidence to be had; the second of these
-    only if it is near. The best weights of all are kept. The scale of the conditional is learnt: of a
-    family only the form matters.
+    Candidates are trained by successive halving on held-out evidence: each recipe runs for `RUNG` steps,
+    the two best once more from another seed; the best three continue for another `RUNG` steps, and the
+    best is then trained until early stopping, with the runner-up if it is close. The best weights are kept.
+    The scale of the conditional is learnt, so only the shape of the family matters.
 
     Args:
-        start: makes a network before training, for a recipe and a seed.
-        recipes: those that are tried.
-        easy: what is tried instead where they show that pairs are easy to tell apart.
+        start: makes an untrained network, given a recipe and a seed.
+        recipes: the candidates.
+        easy: recipe to train instead if the evidence of the candidates saturates.
         learn_precision: learn a scale for each dimension.
-        out: folder for checkpoints, from which a killed fit resumes.
-        progress: label of progress bars.
-        tensorboard: write the history of each start for TensorBoard as well.
+        out: folder for checkpoints, from which an interrupted fit resumes.
+        progress: label of the progress bars.
+        tensorboard: also write the history of each start for TensorBoard.
     """
-    if out is None and tensorboard:
+    if flag("tensorboard", tensorboard) and out is None:
         raise InputError("tensorboard needs folder, where its files are written")
-    if out is None:  # runs go on from their checkpoints
+    if out is None:  # runs resume from their checkpoints
         with TemporaryDirectory() as folder:
             return fit(
                 start,
@@ -292,6 +297,7 @@ def fit(
                 progress=progress,
             )
     runs: list[Run] = []
+    starts = len(recipes) + min(2, len(set(recipes)))
 
     def begin(recipe: Recipe, seed: int) -> Run:
         folder = out / f"start-{len(runs) + 1}"
@@ -301,13 +307,15 @@ def fit(
         return run
 
     def go(run: Run, until: int | None, patience: int | None = PATIENCE) -> None:
-        label = None if progress is None else f"{progress}, start {runs.index(run) + 1}"
+        label = None if progress is None else f"{progress}, start {runs.index(run) + 1} of {starts}"
+        if label is not None and until is None and patience is not None:
+            label += ", may stop early"
         run.go(until, patience=patience, progress=label, tensorboard=tensorboard)
 
     def leading(number: int = 2) -> list[Run]:
         """The best run of each of the best recipes."""
-        best = {run.recipe: run for run in sorted(runs, key=lambda run: run.bits)}
-        return sorted(best.values(), key=lambda run: -run.bits)[:number]
+        best = {run.recipe: run for run in sorted(runs, key=lambda run: run.rank)}
+        return sorted(best.values(), key=lambda run: -run.rank)[:number]
 
     for recipe in recipes:
         go(begin(recipe, seed), RUNG)
@@ -319,13 +327,13 @@ def fit(
         go(last := begin(easy, seed), None, patience=None)
         return last.fit([run.record() for run in runs])
     for run in leading():
-        # the second may yet overtake the first: dropout learns slowly and overfits late
-        if run is leading()[0] or run.bits >= NEAR * leading()[0].bits:
+        # the runner-up may still overtake: with dropout a network learns slowly and overfits late
+        if run is leading()[0] or run.rank >= NEAR * leading()[0].rank:
             go(run, None)
     return leading()[0].fit([run.record() for run in runs])
 
 
-# --- how far it can be trusted ----------------------------------------------------------------------
+# --- diagnosis --------------------------------------------------------------------------------------
 
 
 def diagnose(
@@ -337,14 +345,14 @@ def diagnose(
     labelled: Labelled | None = None,
     random_state: int = 0,
 ) -> Diagnosis:
-    """Judge a fitted model: refit it to four fifths of the pairs, and judge all fits on the others.
+    """Diagnose a fitted model: refit it to four fifths of the pairs, and compare all fits on the rest.
 
     Args:
-        fit: the model in question.
-        sample: draws pairs; from arrays (`ArrayPairs`) a fifth of them is held out.
-        refit: fits a model of the same kind to the pairs of a sampler, from a seed.
-        restarts: number of models in all.
-        labelled: observations with their true factors, where these are known.
+        fit: the fitted model.
+        sample: draws pairs; of an `ArrayPairs`, a fifth is held out.
+        refit: fits a model of the same kind to the pairs of a sampler, given a seed.
+        restarts: total number of fits.
+        labelled: observations with their true factors, if these are known.
     """
     from identica import diagnosis
     from identica.diagnosis.truth import truth
@@ -356,7 +364,7 @@ def diagnose(
         times = held.times(JUDGED, generator=as_generator(random_state))
         if len(held) < diagnosis.FEWEST:
             least, total = 5 * diagnosis.FEWEST, len(sample)
-            raise InputError(f"X must hold at least {least} pairs to be judged, got {total}")
+            raise InputError(f"X must hold at least {least} pairs for a diagnosis, got {total}")
     fits = [fit, *(refit(kept, random_state + i) for i in range(1, restarts))]
     pairs = held(JUDGED, generator=as_generator(random_state))
     seen = kept(len(pairs.x), generator=as_generator(random_state + 1))
@@ -375,17 +383,12 @@ def diagnose(
 
 @torch.no_grad()
 def _codes(fit: Fit, pairs: Batch, seen: Batch) -> Codes:
-    """Codes and evidence of pairs by a fitted model, with its evidence for those of its training."""
+    """Codes and evidence of held-out pairs, with the evidence of training pairs beside it."""
     from identica.diagnosis import codes_from
 
     h, h_pos = (encode(fit.model, x) for x in pairs)
     one, other, bias = compared(fit.model, fit.loss, pairs)
-    return codes_from(
-        h,
-        h_pos,
-        fit.loss.conditional,
-        scaled=(one, other),
-        temperature=fit.temperature,
-        bias=bias,
-        seen=float(fit.log_likelihood(seen).mean()) / math.log(2),
-    )
+    family, tau = fit.loss.conditional, fit.temperature
+    evidence = float(fit.log_likelihood(seen).mean()) / math.log(2)
+    both = one, other
+    return codes_from(h, h_pos, family, scaled=both, temperature=tau, bias=bias, seen=evidence)

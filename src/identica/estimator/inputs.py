@@ -1,4 +1,4 @@
-"""What is handed to the estimator, checked: observations, and the pairs that they make."""
+"""Checks of what the estimator is given: observations, and the pairs they form."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def pairs_of(
     if callable(X):
         if any(given is not None for given in (X_pos, lag, groups, labels)):
             raise InputError(
-                "X draws pairs by itself: X_pos, lag, groups and labels must not be given"
+                "X draws its own pairs: X_pos, lag, groups and labels must not be given"
             )
         sample = X if isinstance(X, DatasetPairs) else checked(X)
         x = sample(2, generator=as_generator(0, ica.device)).x
@@ -83,8 +83,8 @@ def pairs_of(
         return sample, None
     if X_pos is not None and _is_vector(X_pos):
         warnings.warn(
-            "a vector in the place of X_pos is taken for labels y and ignored; sequences are "
-            "told apart by groups=",
+            "a vector in the place of X_pos is taken as labels y and ignored; pass groups= to separate "
+            "sequences",
             stacklevel=3,
         )
         X_pos = None
@@ -105,10 +105,11 @@ def pairs_of(
         if within.order is not None:
             places = known.places[within.order]
             known = replace(known, classes=known.classes[within.order], places=places)
-        return ArrayPairs(data, within=within, labels=known, both=both), lag
+        pairs = ArrayPairs(data, within=within, labels=known, both=both)
+        return pairs, lag if both else None
     if lag is not None or groups is not None or labels is not None:
         raise InputError(
-            "X_pos says what is paired: lag, groups and labels must not be given with it"
+            "X_pos defines the pairs: lag, groups and labels must not be given with it"
         )
     X, _, _ = joined(ica, X, None, reset=reset, timed=False)
     data = observations(ica, "X", X, reset=reset)
@@ -238,7 +239,7 @@ def _uninterrupted(name: str, X: Any, groups: Any, reset: bool) -> Any:
         return groups
     found = pieces(name, times, groups)
     if found.gaps is not None and reset:
-        warnings.warn(f"{found.gaps}; reset its index if the steps are alike", stacklevel=5)
+        warnings.warn(f"{found.gaps}; reset the index to ignore this", stacklevel=5)
     return found.groups
 
 

@@ -113,7 +113,10 @@ def pair_in(name: str, batch: Any) -> Batch:
             f"{name} must return a pair (x, x_pos) or an object with x and x_pos, got "
             f"{type(batch).__name__}"
         )
-    x, x_pos = torch.as_tensor(x), torch.as_tensor(x_pos)
+    try:
+        x, x_pos = torch.as_tensor(x), torch.as_tensor(x_pos)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InputError(f"{name} must return arrays or tensors of numbers: {error}") from None
     if x.ndim < 2 or x.shape != x_pos.shape:
         hint = "; labels are given as fit(X, labels=…)" if x_pos.ndim == 1 < x.ndim else ""
         raise InputError(

@@ -1,4 +1,4 @@
-"""Encoders that take data as they come: whitening, scaling of pixels, and a network behind it."""
+"""Encoders for raw data: whitening of rows or scaling of pixels, followed by a network."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ Shape = tuple[int, ...]
 Network = nn.Module | Callable[[Shape, int], nn.Module] | None
 
 
-SIDE = 64  # of the images that `ConvEncoder` takes
-SMALLEST = 16  # side of an image, below which its pixels are but columns
-WIDE = 1000  # columns beyond which rows are scaled but no longer decorrelated
+SIDE = 64  # side of the images that `ConvEncoder` takes
+SMALLEST = 16  # side below which an array is treated as a row, not as an image
+WIDE = 1000  # columns above which rows are standardised but not decorrelated
 
 
 class Columns(nn.Module):
-    """(x − mean)/scale·directions: rows whose columns are alike in size, as measured on a sample.
+    """Standardise rows and project them: (x − mean)/scale·directions, with the moments of a sample.
 
-    Constant columns become 0. Mean and scale are in double precision: the digits that vary may be the
-    last ones, and units may be any. On a device without it, such as Apple's GPUs, they stay on the CPU.
+    Constant columns become 0. Mean and scale are in double precision, as columns may have large offsets
+    and any unit. On a device without double precision, such as Apple's GPUs, they stay on the CPU.
 
     Args:
         columns: number of columns d.
@@ -60,13 +60,15 @@ class Columns(nn.Module):
         return normal @ self.directions if self.directions.numel() else normal
 
     def measure(self, x: Tensor) -> Tensor:
-        """Take mean and scale from a sample N×d (or N×…), and return it scaled, N×d."""
+        """Take mean and scale from a sample N×d (or N×…), and return the standardised sample, N×d."""
         given, x = x.dtype, x.flatten(1).to(self.mean)
-        moved = x - x[0]  # exact where rows are alike: no large offset comes into the sums
+        moved = x - x[0]  # keeps large offsets out of the sums
         span = moved.abs().amax(0)
         if not span.isfinite().all():
             raise InputError("X must span less than 1e308, got columns with a wider range")
-        unit = moved / torch.where(span > 0, span, 1.0)  # whose squares neither vanish nor overflow
+        unit = moved / torch.where(
+            span > 0, span, 1.0
+        )  # so that squares neither vanish nor overflow
         std, centre = torch.std_mean(unit, 0, correction=0)
         varies = std * span > 4 * torch.finfo(x.dtype).eps * x.abs().amax(0)  # more than rounding
         if not varies.any():
@@ -80,10 +82,11 @@ class Columns(nn.Module):
 
 
 class Whiten(Columns):
-    """Columns with unit variances and no correlations.
+    """Whiten rows: uncorrelated columns of unit variance.
 
-    Directions whose standard deviation is below a hundredth of the strongest one's (once every
-    column has unit variance) are not blown up further. Wide rows are scaled column by column.
+    Noise is not amplified without limit: among standardised columns, directions whose standard deviation is
+    below a hundredth of the largest one are scaled as if it were a hundredth. Rows of more than `WIDE`
+    columns are only standardised.
     """
 
     def __init__(self, columns: int) -> None:
@@ -98,15 +101,15 @@ class Whiten(Columns):
 
 
 class Principal(Columns):
-    """Very wide rows, such as images, on their strongest directions.
+    """Project very wide rows, such as images, on their principal components.
 
-    One scale serves all columns, so that pixels which hardly change stay so.
+    All columns share one scale, so that pixels which hardly vary are not amplified.
     """
 
     def measure(self, x: Tensor) -> Tensor:
         super().measure(x)
         varies = self.scale.isfinite()
-        top = self.scale[varies].max()  # whose square may be too small or too large for a float
+        top = self.scale[varies].max()  # divided by, so that squares neither vanish nor overflow
         scale = top * (self.scale[varies] / top).square().mean().sqrt()
         self.scale.copy_(torch.where(varies, scale, torch.inf))
         normal = (x.flatten(1) - self.mean) / self.scale
@@ -120,21 +123,24 @@ class Principal(Columns):
 
 
 def _eigen(symmetric: Tensor) -> tuple[Tensor, Tensor]:
-    """Eigenvalues, ascending, and eigenvectors, whose signs are the same on every machine."""
+    """Eigenvalues in ascending order and eigenvectors with signs that do not depend on the machine."""
     values, vectors = torch.linalg.eigh(symmetric)
     weights = 1 / torch.arange(1, len(vectors) + 1).to(vectors)
     return values, torch.where(weights @ vectors < 0, -vectors, vectors)
 
 
 class RowNetwork(nn.Module):
-    """A·u + MLP(v) for rows x: u are their predictable directions, v = u or (`raw`) x itself.
+    """The default network for rows x: A·u + MLP(v), where u are the predictable directions of x.
 
-    The linear path starts at the most predictable directions, turned at random, and the MLP starts small.
-    So training begins with a map that folds nothing.
+    A starts as a random rotation of the most predictable directions, and the MLP starts small, so that
+    training begins close to a linear map, which does not fold the data.
 
     Args:
-        shape: of `matrix`: the number of columns of x, and of predictable directions, ascending.
+        shape: number of columns of x, and number of predictable directions.
         n: number of codes.
+        hidden: widths of the hidden layers of the MLP.
+        raw: the MLP takes v = x; otherwise v = u.
+        seed: seed of the weights.
     """
 
     matrix: Tensor
@@ -157,7 +163,7 @@ class RowNetwork(nn.Module):
 
     @torch.no_grad()
     def start(self, matrix: Tensor, seed: int) -> Self:
-        """Take the predictable directions, and begin at the last of them."""
+        """Set the predictable directions, the columns of `matrix`, and start at the last ones."""
         (n, k), last = self.linear.weight.shape, self.mlp.layers[-1]
         assert isinstance(last, nn.Linear)
         turn = torch.linalg.qr(torch.randn(n, n, generator=as_generator(seed)))[0]
@@ -174,11 +180,11 @@ class RowNetwork(nn.Module):
 
 
 class Pixels(nn.Module):
-    """Images or other arrays as floats; bytes from 0 to 255 become numbers from 0 to 1.
+    """Convert images or other arrays to floats; bytes from 0 to 255 become numbers from 0 to 1.
 
     Args:
-        channels_last: channels come last, and are moved before height and width.
-        pooled: bring images of any size to 64×64: each pixel is the mean of those in its place.
+        channels_last: images are H×W×C, and are changed to C×H×W.
+        pooled: resize images to 64×64 by adaptive average pooling.
     """
 
     scale: Tensor
@@ -189,13 +195,13 @@ class Pixels(nn.Module):
         self.register_buffer("scale", torch.ones(()))
 
     def measure(self, x: Tensor) -> None:
-        """Tell bytes up to 255 from masks of 0 and 1 by a sample; check that float32 can hold it."""
+        """Detect bytes up to 255 or masks of 0 and 1 on a sample, and check that float32 can represent it."""
         self.scale.fill_(255.0 if x.dtype == torch.uint8 and x.max() > 1 else 1.0)
         values = x.to(self.scale.dtype)
         if not values.isfinite().all() or (values.max() == values.min()) != (x.max() == x.min()):
             raise InputError(
-                "X must hold images that float32 can tell apart, with values up to 3e38: bring them "
-                f"to about 0 to 1, got {float(x.min()):g} to {float(x.max()):g}"
+                "X must hold images with a range that float32 can represent: scale them to about "
+                f"0 to 1, got {float(x.min()):g} to {float(x.max()):g}"
             )
 
     def forward(self, x: Tensor) -> Tensor:
@@ -205,20 +211,20 @@ class Pixels(nn.Module):
 
 
 class Encoder(nn.Module):
-    """A network behind what prepares its input."""
+    """Preprocessing followed by a network."""
 
     def __init__(self, enter: Columns | Pixels, network: nn.Module) -> None:
         super().__init__()
         self.enter, self.network = enter, network
 
     def forward(self, x: Tensor) -> Tensor:
-        """Codes N×n of observations, which may be on another device than the network."""
+        """Codes N×n of observations, which may be on a different device from the network."""
         at = next(self.network.parameters(), x)
         return self.network(self.enter(x).to(at.device))
 
 
 def given_network(network: Network, shape: Shape, n: int, *, seed: int) -> nn.Module:
-    """A network that is given, or made by a function of the shape of an observation and n."""
+    """The user's network: a copy of a module, or the result of calling a function with (shape, n)."""
     if isinstance(network, nn.Module):
         return copy.deepcopy(network)  # an estimator's parameters stay untouched
     function("network", network)
@@ -232,10 +238,10 @@ def given_network(network: Network, shape: Shape, n: int, *, seed: int) -> nn.Mo
 
 
 def convolutional(shape: Shape, n: int, *, seed: int) -> tuple[Pixels, nn.Module] | None:
-    """The network for images of at least 16×16, with or without channels; None for other shapes.
+    """The default network for images of at least 16×16, with or without channels; None for other shapes.
 
-    Channels come last if the two sides before them are alike or if they are fewer than the rows.
-    Images are brought to 64×64, the size of the network.
+    Channels are taken to come last if the first two sizes are equal, or if only the last one is small.
+    Images are resized to 64×64, the input size of the network.
 
     >>> pixels, network = convolutional((480, 640, 3), 10, seed=0)
     >>> network(pixels(torch.zeros(2, 480, 640, 3))).shape
@@ -255,7 +261,7 @@ def convolutional(shape: Shape, n: int, *, seed: int) -> tuple[Pixels, nn.Module
 
 @torch.no_grad()
 def width(encoder: Encoder, shape: Shape) -> int:
-    """The number n of codes for observations of a shape."""
+    """The number of codes that an encoder returns for observations of a given shape."""
     codes = encoder(torch.zeros(2, *shape))
     if codes.ndim != 2:
         raise InputError(f"network must give codes N×n, got {tuple(codes.shape)}")
@@ -263,39 +269,39 @@ def width(encoder: Encoder, shape: Shape) -> int:
 
 
 def describe(encoder: Encoder) -> dict[str, Any]:
-    """What `blank_encoder` needs to make an encoder of the same shapes again, as plain data."""
+    """The architecture of an encoder as plain data, from which `blank_encoder` builds it again."""
     enter, network = encoder.enter, encoder.network
-    found: dict[str, Any] = {"enter": type(enter).__name__}
+    spec: dict[str, Any] = {"enter": type(enter).__name__}
     if isinstance(enter, Pixels):
-        found |= {"channels_last": enter.channels_last, "pooled": enter.pooled}
+        spec |= {"channels_last": enter.channels_last, "pooled": enter.pooled}
     else:
-        found["directions"] = enter.directions.shape[-1]
+        spec["directions"] = enter.directions.shape[-1]
     if isinstance(network, RowNetwork):
         layers = [layer.out_features for layer in network.mlp.layers[:-1]]
-        found |= {"rows": list(network.matrix.shape), "hidden": layers, "raw": network.raw}
+        spec |= {"rows": list(network.matrix.shape), "hidden": layers, "raw": network.raw}
     elif isinstance(network, ConvEncoder):
-        found["channels"] = network.channels
-    return found
+        spec["channels"] = network.channels
+    return spec
 
 
 def blank_encoder(
-    found: Mapping[str, Any], shape: Shape, n: int, network: nn.Module | None
+    spec: Mapping[str, Any], shape: Shape, n: int, network: nn.Module | None
 ) -> Encoder:
-    """An encoder by what `describe` said of it, with a network that was given, if it was."""
+    """Build an encoder, without weights, as described by `describe`; around `network`, if given."""
     enter: Columns | Pixels
-    match found["enter"]:
+    match spec["enter"]:
         case "Pixels":
-            enter = Pixels(bool(found["channels_last"]), pooled=bool(found.get("pooled")))
+            enter = Pixels(bool(spec["channels_last"]), pooled=bool(spec.get("pooled")))
         case "Whiten":
             enter = Whiten(*shape)
         case "Principal":
-            enter = Principal(math.prod(shape), int(found["directions"]))
+            enter = Principal(math.prod(shape), int(spec["directions"]))
         case _:
             enter = Columns(math.prod(shape))
     if network is None:
-        if "rows" in found:
-            widths = [int(h) for h in found["hidden"]]
-            network = RowNetwork(found["rows"], n, widths, raw=bool(found["raw"]))
+        if "rows" in spec:
+            widths = [int(h) for h in spec["hidden"]]
+            network = RowNetwork(spec["rows"], n, widths, raw=bool(spec["raw"]))
         else:
-            network = ConvEncoder(n, channels=int(found["channels"]))
+            network = ConvEncoder(n, channels=int(spec["channels"]))
     return Encoder(enter, network)

@@ -1,4 +1,4 @@
-"""Pairs from arrays: two arrays row by row, or rows of sequences some steps apart."""
+"""Samplers of pairs from arrays: corresponding rows of two arrays, or rows of a sequence at a lag."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from identica.estimator.sequences import Indices, Sequences
 
 Array = NDArray[Any]
 
-AT_ONCE = 1 << 22  # bytes that are hashed at once
-LOOKED_AT = 8192  # rows by which counts are told
-STRETCHES = 1000  # of pairs given row by row, at whose ends some are held out
-SHUFFLED = 1 << 16  # pairs up to which a batch is drawn without replacement
+AT_ONCE = 1 << 22  # bytes read in one chunk
+LOOKED_AT = 8192  # rows examined to detect counts
+STRETCHES = 1000  # number of held-out blocks among pairs that were given row by row
+SHUFFLED = 1 << 16  # number of pairs up to which a batch is drawn without replacement
 
 
 class Batch(NamedTuple):
@@ -45,7 +45,7 @@ class Batch(NamedTuple):
         return h, h_pos
 
     def to(self, device: Device) -> Batch:
-        """The same batch on a device."""
+        """Move the batch to a device."""
         return Batch(self.x.to(device), self.x_pos.to(device))
 
 
@@ -54,18 +54,18 @@ PairSampler = Callable[..., Batch]  # (size, generator=…) -> Batch
 
 @dataclass(frozen=True)
 class ArrayPairs:
-    """A sampler of pairs from arrays, which may be memory-mapped: rows are read as they are needed.
+    """A sampler of pairs from arrays, which may be memory-mapped: rows are read when they are drawn.
 
     Attributes:
         x: observations, N×….
-        x_pos: their positives row by row, or None for pairs within x.
-        within: which rows of x make pairs, where x_pos is None.
-        window: each observation is the mean of so many neighbours in time, cut at the ends of its
-            sequence. The pairs of `within` are that much further apart, so that two windows never overlap.
-        counts: observations are counts, and their square roots are taken: noise is then alike for all.
-        labels: positives are drawn by these; None for by time alone. Pairs are then as many as rows.
-        both: with labels, half of the positives are drawn by time all the same.
-        numbers: the pairs that are drawn from, among all; None for every one.
+        x_pos: the positive of each row, or None for pairs within x.
+        within: the sequences that pairs are drawn from, if x_pos is None.
+        window: each observation is the mean of this many consecutive rows, truncated at the ends of its
+            sequence. Lags in `within` are longer by as much, so that the windows of a pair never overlap.
+        counts: take square roots, which equalises the noise of counts.
+        labels: draw positives by these labels; None to draw them by time. There is then one pair per row.
+        both: with labels, draw half of the positives by time.
+        numbers: the pairs to draw from; None for all pairs.
 
     >>> from identica.estimator.sequences import sequences
     >>> pairs = ArrayPairs(np.arange(6.0)[:, None], within=sequences(6, lag=2))
@@ -85,12 +85,12 @@ class ArrayPairs:
 
     @property
     def lazy(self) -> bool:
-        """Whether observations are read when they are drawn, as they may not fit into memory."""
+        """Whether the arrays are memory-mapped, and so may not fit into memory."""
         return isinstance(self.x, np.memmap) or isinstance(self.x_pos, np.memmap)
 
     @property
     def total(self) -> int:
-        """Number of pairs, of every part."""
+        """Number of pairs, whether in `numbers` or not."""
         if self.within is None:
             return len(self.x)
         by_row = self.labels is not None and not self.both
@@ -108,11 +108,11 @@ class ArrayPairs:
         return Batch(self.rows("X", self.x, first), self.rows("X_pos", other, second))
 
     def times(self, size: int, *, generator: torch.Generator) -> tuple[Indices, Indices] | None:
-        """When the members of the pairs that a call draws were observed; None if nobody knows."""
+        """Positions in time of the pairs that a call draws; None for pairs given row by row."""
         return None if self.within is None else self._draw(size, generator)
 
     def _draw(self, size: int, generator: torch.Generator) -> tuple[Indices, Indices]:
-        """Rows of pairs, or their positions in sequences."""
+        """Rows of the members of pairs, or their positions in sequences."""
         among, device = self._drawn, generator.device
         if (n := len(among)) <= SHUFFLED:
             drawn = torch.randperm(n, generator=generator, device=device)[:size].cpu().numpy()
@@ -137,7 +137,7 @@ class ArrayPairs:
 
     @cached_property
     def _drawn(self) -> Indices | Ranges:
-        """The numbers of pairs that are drawn from."""
+        """The pairs to draw from."""
         by_label = self.labels is not None and not self.both
         return self._partners.paired() if by_label else self._part
 
@@ -151,7 +151,7 @@ class ArrayPairs:
         return Partners(self.labels, among)
 
     def observed(self, positions: Indices) -> Tensor:
-        """The observations at some positions of the sequences (`Sequences`), as a tensor."""
+        """The observations at the given positions of the sequences (`Sequences`), as a tensor."""
         assert self.within is not None
         if self.window == 1:
             return self.rows("X", self.x, self.within.rows(positions))
@@ -172,77 +172,79 @@ class ArrayPairs:
         return rows.sqrt()
 
     def split(self, parts: int = 5, blocks: int = 10) -> tuple[ArrayPairs, ArrayPairs]:
-        """All pairs but one in `parts`, and the others, held out.
+        """Split into training pairs and held-out pairs, one in `parts`.
 
-        In sequences they are held out in up to `blocks` blocks of time, and pairs that share a row with
-        them are left out of both, unless that leaves less than half of them. Of pairs that were given row
-        by row, they are every `parts`-th, or the ends of a thousand stretches.
+        In sequences, up to `blocks` blocks of time are held out, and pairs that share a row with them belong
+        to neither part, unless that leaves less than half of the pairs for training. Of pairs given row by
+        row, every `parts`-th is held out or, of many, blocks at regular intervals.
         """
         mine = self._part
         if self.within is None:
             held = mine.places(ends_of_stretches(len(mine), parts, STRETCHES))
             return replace(self, numbers=mine.without(held)), replace(self, numbers=held)
-        # as far as the rows of a pair and their windows reach; rows are no nearer than numbers of pairs
-        far = self.within.high + self.window
-        for some in (blocks, 1):
-            held = mine.places(ends_of_stretches(len(mine), parts, some))
-            kept = mine.without(held.wider(far))
+        # the reach of a pair and its windows; rows are at least as far apart as the numbers of pairs
+        reach = self.within.high + self.window
+        for number in (blocks, 1):
+            held = mine.places(ends_of_stretches(len(mine), parts, number))
+            kept = mine.without(held.wider(reach))
             if 2 * len(kept) >= len(mine):
                 return replace(self, numbers=kept), replace(self, numbers=held)
         return replace(self, numbers=mine.without(held)), replace(self, numbers=held)
 
     def fingerprint(self) -> str:
-        """A hash of everything that pairs are drawn from, read some rows at a time."""
-        found = hashlib.sha256(f"{self.window} {self.counts} {self.both}".encode())
+        """A hash of all data and settings, computed chunk by chunk."""
+        digest = hashlib.sha256(f"{self.window} {self.counts} {self.both}".encode())
         arrays = [self.x, self.x_pos]
         if self.numbers is not None:
             arrays += [self.numbers.first, self.numbers.end]
         if self.labels is not None:
             arrays += [self.labels.classes, self.labels.places]
         if self.within is not None:
-            found.update(f"{self.within.low} to {self.within.high}".encode())
+            digest.update(f"{self.within.low} to {self.within.high}".encode())
             arrays += [self.within.ends, self.within.order]
         for array in arrays:
             if array is None:
                 continue
-            found.update(f"{array.dtype} {array.shape}".encode())
+            digest.update(f"{array.dtype} {array.shape}".encode())
             rows = max(1, AT_ONCE // max(1, array[:1].nbytes))
             for start in range(0, len(array), rows):
                 index = np.arange(start, min(start + rows, len(array)))
-                found.update(np.ascontiguousarray(_read(array, index)).data)
-        return found.hexdigest()
+                digest.update(np.ascontiguousarray(_read(array, index)).data)
+        return digest.hexdigest()
 
 
 def are_counts(data: Array) -> bool:
-    """Whether rows N×d hold counts, by some of them: whole numbers from 0 to 255, more than 0 and 1.
+    """Whether rows N×d look like counts: whole numbers from 0 to 255, and not only 0 and 1.
+
+    At most `LOOKED_AT` rows are examined.
 
     >>> are_counts(np.array([[0, 3], [1, 2]])), are_counts(np.array([[0, -3]]))
     (True, False)
     """
     if data.ndim != 2 or data.dtype.kind not in "uif":
         return False
-    some = _read(data, np.arange(0, len(data), max(1, len(data) // LOOKED_AT)))
-    some = some[~np.isnan(some)]  # of rows that are left out
-    if some.size == 0:
+    rows = _read(data, np.arange(0, len(data), max(1, len(data) // LOOKED_AT)))
+    values = rows[~np.isnan(rows)]
+    if values.size == 0:
         return False
-    found = some.min() >= 0 and 1 < some.max() < 256 and (some == np.round(some)).all()
-    return bool(found and (isinstance(data, np.memmap) or not (data < 0).any()))
+    counts = values.min() >= 0 and 1 < values.max() < 256 and (values == np.round(values)).all()
+    return bool(counts and (isinstance(data, np.memmap) or not (data < 0).any()))
 
 
 def incomplete(data: Array) -> NDArray[np.bool_]:
-    """Which rows hold NaN, read some at a time."""
+    """Which rows hold NaN, read chunk by chunk."""
     missing = np.zeros(len(data), bool)
     if data.dtype.kind == "f":
         step = max(1, AT_ONCE // max(1, data[:1].nbytes))
         for start in range(0, len(data), step):
-            some = np.arange(start, min(start + step, len(data)))
-            missing[some] = np.isnan(_read(data, some).reshape(len(some), -1)).any(axis=1)
+            index = np.arange(start, min(start + step, len(data)))
+            missing[index] = np.isnan(_read(data, index).reshape(len(index), -1)).any(axis=1)
     return missing
 
 
 def rows_of(name: str, data: Array, index: Indices) -> Tensor:
-    """Some rows as a tensor that torch can work with: floats stay, vectors of whole numbers become
-    float64, pictures of bytes stay bytes."""
+    """Read rows as a tensor: floats keep their type, integer vectors become float64, and images of bytes
+    stay bytes."""
     if data.dtype.kind not in "buif":
         raise InputError(f"{name} must hold real numbers, got {data.dtype}")
     rows = _read(data, index)
@@ -260,9 +262,9 @@ def finite(
     index: Indices | None = None,
     columns: Sequence[str] | None = None,
 ) -> None:
-    """Raise if an entry is NaN or infinite, and say where; `index` has the numbers of rows."""
+    """Raise an error that names the first NaN or infinite entry; `index` holds the row numbers."""
     with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(data.sum()):  # much faster than entry by entry, and rarely wrong
+        if np.isfinite(data.sum()):  # much faster than checking each entry
             return
     good = np.isfinite(data.reshape(len(data), -1))
     if good.all():
@@ -282,10 +284,10 @@ def _read(data: Array, index: Indices) -> Array:
     mapped = getattr(data, "_mmap", None)
     if mapped is None or data.mode != "r" or not hasattr(mmap, "MADV_DONTNEED"):  # type: ignore[attr-defined]
         return np.array(data[index])
-    # what was read from a map, and its surroundings, count as our memory until handed back
+    # pages of a memory map count as memory of this process until they are released
     rows = np.empty((len(index), *data.shape[1:]), data.dtype)
     for start in range(0, len(index), 256):
-        some = slice(start, start + 256)
-        rows[some] = data[index[some]]
+        chunk = slice(start, start + 256)
+        rows[chunk] = data[index[chunk]]
         mapped.madvise(mmap.MADV_DONTNEED)
     return rows

@@ -1,4 +1,4 @@
-"""Some of many numbers, in ranges: the pairs to train on and the held-out ones, with little memory."""
+"""Subsets of the integers as ranges, which hold the numbers of training and held-out pairs compactly."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Indices = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Ranges:
-    """Ascending whole numbers: those from each `first` up to, not including, its `end`.
+    """Integers in ascending order: those from each `first` up to, but not including, its `end`.
 
     >>> Ranges(np.array([0, 10]), np.array([2, 13])).at(np.arange(5))
     array([ 0,  1, 10, 11, 12])
@@ -24,19 +24,19 @@ class Ranges:
 
     @cached_property
     def _until(self) -> Indices:
-        """How many numbers there are up to the end of each range."""
+        """Number of integers up to the end of each range."""
         return np.cumsum(self.end - self.first)
 
     def __len__(self) -> int:
         return int(self._until[-1]) if len(self._until) else 0
 
     def at(self, places: Indices) -> Indices:
-        """The numbers at some places, from 0 to the length."""
+        """The numbers at the given places, counted from 0."""
         which = np.searchsorted(self._until, places, side="right")
         return self.end[which] - (self._until[which] - places)
 
     def places(self, other: Ranges) -> Ranges:
-        """The numbers at all places in the ranges of another."""
+        """The numbers at all places that another `Ranges` contains."""
         cuts = np.unique(np.r_[0, self._until, other.first, other.end])
         first, end = cuts[:-1], cuts[1:]
         inside = other.hold(first) & (first < len(self))
@@ -44,29 +44,29 @@ class Ranges:
         return Ranges(start, start + (end - first)[inside])
 
     def without(self, other: Ranges) -> Ranges:
-        """The numbers that lie in no range of another, whose ranges may overlap."""
+        """The numbers that lie in no range of another `Ranges`, whose ranges may overlap."""
         cuts = np.unique(np.r_[self.first, self.end, other.first, other.end])
         first, end = cuts[:-1], cuts[1:]
         inside = self.hold(first) & ~other.hold(first)
         return Ranges(first[inside], end[inside])
 
     def wider(self, by: int) -> Ranges:
-        """Ranges that reach so much further on both sides."""
+        """The ranges extended by this much on both sides."""
         return Ranges(self.first - by, self.end + by)
 
     def hold(self, numbers: Indices) -> NDArray[np.bool_]:
-        """Whether each of some numbers lies in a range."""
+        """Whether each number lies in a range."""
         begun = np.searchsorted(self.first, numbers, side="right")
         return begun > np.searchsorted(self.end, numbers, side="right")
 
 
 def whole(size: int) -> Ranges:
-    """All numbers from 0 to a size."""
+    """All numbers from 0 up to a size."""
     return Ranges(np.array([0]), np.array([size]))
 
 
 def ends_of_stretches(size: int, parts: int, stretches: int) -> Ranges:
-    """One in `parts` of the numbers below a size: those at the ends of about so many stretches.
+    """One in `parts` of the numbers below `size`: those at the ends of about `stretches` equal stretches.
 
     >>> ends_of_stretches(20, 5, 2).first.tolist()
     [8, 18]

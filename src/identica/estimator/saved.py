@@ -1,4 +1,4 @@
-"""A fitted estimator as plain data and tensors, and back: whatever the file holds, it is checked."""
+"""Conversion of a fitted estimator to plain data and tensors, and back with every value validated."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound="ContrastiveICA")
 
-# of this machine and session, not of the model
+# parameters of the session rather than of the model
 LEFT_OUT = {"network": None, "device": "cpu", "folder": None, "tensorboard": False}
 
 
 def state_of(ica: ContrastiveICA) -> dict[str, Any]:
-    """What `restore` needs to make a fitted estimator again."""
+    """The state of a fitted estimator, from which `restore` makes it again."""
     parameters = {name: to_plain(v) for name, v in ica.get_params().items() if name not in LEFT_OUT}
     if not isinstance(ica.random_state, (int, np.integer)):
         parameters["random_state"] = None
@@ -56,7 +56,7 @@ def state_of(ica: ContrastiveICA) -> dict[str, Any]:
         "history": ica.history_,
         "bits": ica.bits_,
         "training": dict(vars(ica.training_)),
-        "choices": {name: list(table.items()) for name, table in ica.choices_.items()},
+        "choices": {name: list(table.items()) for name, table in ica.evidence_.items()},
         "independent_pairs": ica.independent_pairs_,
         "starts": ica.starts_,
     }
@@ -78,18 +78,18 @@ def state_of(ica: ContrastiveICA) -> dict[str, Any]:
 
 
 def place(ica: ContrastiveICA, folder: Path, sample: PairSampler, seed: int) -> Path:
-    """The folder of this fit and no other, with its configuration in config.json.
+    """Open the run folder of this fit, which no other fit shares, and write its config.json.
 
-    What is not known beforehand (pairs drawn by a function, weights of a network made by one) is
-    compared with the checkpoint by `train`.
+    Anything unknown before training (pairs drawn by a function, weights of a network that a function
+    makes) is compared with the checkpoint by `train`.
     """
-    aside = {*LEFT_OUT, "progress", "random_state"}
+    ignored = {*LEFT_OUT, "progress", "random_state"}
     parameters, network = ica.get_params(deep=False), ica.network
     given = network if isinstance(network, nn.Module) else None
     config = {
         "kind": "fit",
         "seed": seed,
-        "parameters": {k: repr(v) for k, v in parameters.items() if k not in aside},
+        "parameters": {k: repr(v) for k, v in parameters.items() if k not in ignored},
         "device": torch.device(ica.device).type,
         "network": structure(given) if given else network is not None,
         "weights": checkpoints.checksum(given.state_dict()) if given else None,
@@ -99,19 +99,19 @@ def place(ica: ContrastiveICA, folder: Path, sample: PairSampler, seed: int) -> 
 
 
 def restore(kind: type[T], state: Any, path: Path, network: Network) -> T:
-    """The estimator that `state_of` was given, from a file at `path`."""
+    """The inverse of `state_of`, for a state read from `path`."""
     if not isinstance(state, dict) or state.keys() != {"estimator", "fitted", "weights"}:
         raise InputError(f"{path} does not hold an estimator")
     try:
         own = bool(state["fitted"]["own_network"])
         made, fit = _restore(kind, state, None if not own else nn.Identity())
-    except Exception as error:  # whatever content of the wrong type, size or depth leads to
-        raise DamagedError(f"{path} holds an estimator that makes no sense: {error}") from None
+    except Exception as error:  # content of the wrong type, size or depth may raise anything
+        raise DamagedError(f"{path} holds an estimator that is invalid: {error}") from None
     if own != (network is not None):
         raise InputError(
-            "network must be given, as the estimator was made with one"
+            "network must be given, as the estimator was fitted with one"
             if network is None
-            else "network must not be given, as the estimator was made without"
+            else "network must not be given, as the estimator was fitted without one"
         )
     if network is not None:
         made.network = network
@@ -130,10 +130,10 @@ def restore(kind: type[T], state: Any, path: Path, network: Network) -> T:
 def _restore(
     kind: type[T], state: dict[str, Any], network: nn.Module | None
 ) -> tuple[T, fitting.Fit]:
-    """All but the weights."""
+    """Everything but the weights."""
     fitted, weights = state["fitted"], state["weights"]
     parameters = {name: from_plain(value) for name, value in state["estimator"].items()}
-    made = kind(**{"marginal": "uniform", **parameters, **LEFT_OUT})  # which older files do not say
+    made = kind(**{"marginal": "uniform", **parameters, **LEFT_OUT})  # older files have no marginal
     space = _of("space", from_plain(fitted["space"]), Space)
     conditional = _of("conditional", from_plain(fitted["conditional"]), Family)
     made._shape, made.lag_ = tuple(fitted["shape"]), from_plain(fitted["lag"])
@@ -145,7 +145,7 @@ def _restore(
         means, scales = ([np.array(row, float) for row in rows] for rows in (means, scales))
         made._sessions = Sessions(means, scales, bool(counts))
     made.independent_pairs_ = float(fitted["independent_pairs"])
-    made.choices_ = {
+    made.evidence_ = {
         str(name): {int(value): float(bits) for value, bits in table}
         for name, table in fitted["choices"].items()
     }

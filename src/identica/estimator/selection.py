@@ -1,4 +1,4 @@
-"""Which space and which family fit the data: short fits of each, judged on held-out pairs."""
+"""Selection of the space and the family: a short fit of each candidate, compared on held-out pairs."""
 
 from __future__ import annotations
 
@@ -22,11 +22,9 @@ from identica.spaces import Box, Euclidean, Space, Sphere
 
 Candidate = tuple[Space, Family]
 HELD_OUT = 4096
-NEARLY = 0.97  # of the best evidence: as good, for a fit this short
+NEARLY = 0.97  # fraction of the best evidence that counts as equally good after a short fit
 COMPONENTS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20)
-EVEN = 0.08  # unevenness below which codes fill a box; a normal's is 0.13
-
-
+EVEN = 0.08  # unevenness below which codes fill a box; that of a normal distribution is 0.13
 SPACES = {"sphere": Sphere, "box": Box, "unbounded": Euclidean}
 FAMILIES: dict[str, Family] = {
     "laplace": Laplace(1.0),
@@ -39,7 +37,7 @@ FAMILIES: dict[str, Family] = {
 def candidates(
     space: str | Space, conditional: str | Family | None, n: int, *, learn_precision: bool = False
 ) -> list[Candidate]:
-    """The spaces and families that names stand for, several where one of them is "auto".
+    """The candidates for the given names: one, or several if a name is "auto".
 
     >>> candidates("box", None, 3)
     [(Box(dim=3, low=0.0, high=1.0), Normal(std=1.0))]
@@ -56,37 +54,37 @@ def candidates(
     for known in spaces:
         if known.dim != n:
             raise InputError(f"network must give {known.dim} codes for {known}, got {n}")
-    found = [(s, f) for s in spaces for f in _families(s, conditional)]
-    if not found:
+    pairs = [(s, f) for s in spaces for f in _families(s, conditional)]
+    if not pairs:
         raise InputError(f"conditional {conditional} is not defined on the space {space}")
     if learn_precision:
-        # a dot product has no precisions, and the normal says the same where they agree
-        found = [(s, Normal(1.0) if isinstance(f, VonMisesFisher) else f) for s, f in found]
-    return found
+        # a dot product has no precisions; with equal precisions the normal is equivalent to it
+        pairs = [(s, Normal(1.0) if isinstance(f, VonMisesFisher) else f) for s, f in pairs]
+    return pairs
 
 
 def _families(space: Space, conditional: str | Family | None) -> list[Family]:
     sphere = isinstance(space, Sphere)
     if isinstance(conditional, Family):
-        found = [conditional]
+        families = [conditional]
     elif conditional is None:
-        found = [FAMILIES["vmf" if sphere else "normal"]]
+        families = [FAMILIES["vmf" if sphere else "normal"]]
     elif one_of("conditional", conditional, [*FAMILIES, "auto"]) == "auto":
         return [f for f in FAMILIES.values() if isinstance(f, VonMisesFisher) == sphere]
     else:
-        found = [FAMILIES[conditional]]
-    return [family for family in found if family.supports(space)]
+        families = [FAMILIES[conditional]]
+    return [family for family in families if family.supports(space)]
 
 
 @dataclass(frozen=True)
 class Selection:
-    """A choice and the evidence for it.
+    """The selected space and family, with the evidence for them.
 
     Attributes:
-        space, conditional: the choice.
-        table: a record for each candidate, the best first: `space`, `conditional`, `bits` (evidence
-            of held-out pairs, see `identica.metrics.evidence`), `behind` and `error` (how far
-            behind the best, with the standard error of that), `unevenness` of the codes.
+        space, conditional: the selection.
+        table: a record for each candidate, best first: `space`, `conditional`, `bits` (evidence of
+            held-out pairs, see `identica.metrics.evidence`), `behind` (difference from the best) with its
+            standard error `error`, and `unevenness` of the codes.
     """
 
     space: Space
@@ -122,36 +120,35 @@ def select(
     seed: int = 0,
     folder: Path | None = None,
 ) -> Selection:
-    """Fit every candidate briefly, and choose by the evidence of held-out pairs.
+    """Fit every candidate briefly, and select one by the evidence of held-out pairs.
 
-    The evidence is how well a model, at its best temperature, distinguishes true positives from others.
-    It is a probability of the same events whatever the space, so candidates can be compared by it. The
-    family is that of the best candidate. A space that holds others (R^n holds a box and a sphere) is
-    never worse than they are, so the narrowest one that is nearly as good is chosen: a sphere, else a
-    box if codes fill one evenly (those of the box or those of R^n), as the theory of the box has it,
-    else R^n.
+    The evidence measures how well a model, at its best temperature, distinguishes true positives from
+    random ones. It is a probability of the same events in every space, so candidates are comparable. The
+    family is that of the best candidate. R^n contains boxes and spheres and hence is never worse than they
+    are, so the most restrictive space that is nearly as good is selected: a sphere; otherwise a box, if
+    the codes in the box or in R^n fill one evenly, as the theory requires; otherwise R^n.
 
     Args:
-        choices: as from `candidates`.
-        sample: draws pairs; of arrays, a fifth is held out.
-        fit: fits a candidate briefly to the pairs of a sampler, with a label and a folder.
-        folder: for checkpoints.
+        choices: candidates, as returned by `candidates`.
+        sample: draws pairs; of an `ArrayPairs`, a fifth is held out.
+        fit: fits a candidate briefly to the pairs of a sampler, given a label and a folder.
+        folder: folder for checkpoints.
     """
     kept, held = sample.split() if isinstance(sample, ArrayPairs) else (sample, sample)
-    # batches come from the seed itself
+    # not `seed`, which draws the training batches
     pairs = held(HELD_OUT, generator=as_generator(seed + 1))
     records: list[dict[str, Any]] = []
     evidence: list[Tensor] = []
     for k, (space, family) in enumerate(choices):
         out = None if folder is None else folder / "candidates" / str(k)
-        found = fit(space, family, kept, f"{k + 1} of {len(choices)}", out)
-        evidence.append(found.log_likelihood(pairs) / math.log(2))
+        fitted = fit(space, family, kept, f"{k + 1} of {len(choices)}", out)
+        evidence.append(fitted.log_likelihood(pairs) / math.log(2))
         records.append(
             {
                 "space": space_name(space),
                 "conditional": repr(family),
                 "bits": float(evidence[-1].mean()),
-                "unevenness": unevenness(encode(found.model, pairs.x)),
+                "unevenness": unevenness(encode(fitted.model, pairs.x)),
             }
         )
     best = max(range(len(records)), key=lambda k: records[k]["bits"])
@@ -165,27 +162,28 @@ def select(
 
 
 def count_components(fit: Callable[[int], float], most: int, *, least: int = 1) -> dict[int, float]:
-    """Held-out bits for numbers of codes, from the least up until more of them no longer help.
+    """Held-out bits by number of codes, which increases until further codes no longer help.
 
     Args:
-        fit: fits that many codes briefly, and returns the evidence.
-        most: the largest number that is tried.
+        fit: fits a model with that many codes briefly, and returns its evidence.
+        most: the largest number to try.
+        least: the smallest number to try.
     """
-    found: dict[int, float] = {}
+    evidence: dict[int, float] = {}
     for n in (n for n in COMPONENTS if least <= n <= max(least, most)):
-        found[n] = fit(n)
-        last = list(found.values())[-3:]
-        if len(last) == 3 and max(last[1:]) * NEARLY < last[0]:  # two more codes brought nothing
+        evidence[n] = fit(n)
+        last = list(evidence.values())[-3:]
+        if len(last) == 3 and max(last[1:]) * NEARLY < last[0]:  # no gain in two steps
             break
-    return found
+    return evidence
 
 
 def choose(choices: Sequence[Candidate], records: Sequence[dict[str, Any]]) -> int:
-    """The candidate that the evidence speaks for, see `select`."""
+    """The index of the candidate to select, by the rule described in `select`."""
     best = max(range(len(choices)), key=lambda k: records[k]["bits"])
     near = [record["bits"] >= NEARLY * records[best]["bits"] for record in records]
     same = [family == choices[best][1] for _, family in choices]
-    # whether factors have bounds shows in the codes of either: those in R^n may fill a box as well
+    # bounded factors show in either space: codes in R^n may fill a box, too
     even = any(
         near[k] and same[k] and records[k]["unevenness"] < EVEN
         for k, (space, _) in enumerate(choices)
@@ -200,8 +198,7 @@ def choose(choices: Sequence[Candidate], records: Sequence[dict[str, Any]]) -> i
 
 
 def unevenness(codes: Tensor) -> float:
-    """How far each code (N×n) is from uniform between its bounds: the mean over the codes of the
-    greatest difference of distribution functions (Kolmogorov and Smirnov's distance).
+    """Distance of codes N×n from uniform: the Kolmogorov–Smirnov distance, averaged over the codes.
 
     >>> round(unevenness(torch.linspace(0, 1, 1000)[:, None]), 2)
     0.0
@@ -213,5 +210,5 @@ def unevenness(codes: Tensor) -> float:
 
 
 def space_name(space: Space) -> str:
-    """The name of a space among the options."""
+    """The name of a space as an option of the estimator."""
     return next((name for name, kind in SPACES.items() if isinstance(space, kind)), repr(space))

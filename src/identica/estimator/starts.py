@@ -1,4 +1,4 @@
-"""Networks before training, and what they are trained on: a start for every recipe and seed."""
+"""Untrained networks and their data: a start for each recipe and seed."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 from torch import nn
 
 from identica._random import Device
+from identica._validate import flag
 from identica.encoders import initialise
 from identica.estimator.fit import Fit, Start, fit
 from identica.estimator.networks import (
@@ -32,21 +33,21 @@ from identica.recipes import Recipe, for_easy_pairs, for_images, for_network, fo
 from identica.spaces import Space
 
 SHORT = 400  # steps after which candidates can be distinguished
-WIDE = 1024  # units of a layer beyond which SOAP, which decomposes matrices of that size, is slow
+WIDE = 1024  # units per layer above which SOAP, with its eigendecompositions, is slow
 
 
 class Starts:
-    """Starts of the networks for some pairs: of one that is given, or else of our own.
+    """Makes untrained networks for the given pairs: copies of the user's network, or the default ones.
 
     Args:
         sample: draws pairs of observations.
-        shape: of an observation.
-        network: as the estimator takes it.
-        given: settings of the training that are given, in place of ours.
-        learn_precision, device: as the estimator takes them.
+        shape: shape of an observation.
+        network: as in `ContrastiveICA`.
+        given: training settings that override those of the recipes.
+        learn_precision, device: as in `ContrastiveICA`.
         potential: whether a learnt potential absorbs the marginal.
         progress: show progress bars.
-        seed: of the first start; of a network that is given, it has the weights as they are.
+        seed: seed of the first start, which keeps the weights of a network module as they are.
     """
 
     def __init__(
@@ -63,8 +64,9 @@ class Starts:
         seed: int = 0,
     ) -> None:
         self.sample, self.shape, self.network, self.seed = sample, shape, network, seed
-        self.given, self.learn_precision, self.potential = given, learn_precision, potential
-        self.device, self.progress = device, progress
+        self.given, self.potential, self.device = given, potential, device
+        self.learn_precision = flag("learn_precision", learn_precision)
+        self.progress = flag("progress", progress)
         if network is None:
             self.rows = prepare(sample, row_columns(sample, shape), seed=seed)
         else:
@@ -82,7 +84,7 @@ class Starts:
         short: bool = False,
         tensorboard: bool = False,
     ) -> Fit:
-        """The best fit of all recipes; of two of them and a few steps, if it is to be short."""
+        """Fit with all recipes; if `short`, with two of them and at most `SHORT` steps."""
         recipes = self.recipes(space, conditional)
         if short:
             steps = min(SHORT, recipes[0].training.steps)
@@ -101,8 +103,8 @@ class Starts:
             tensorboard=tensorboard,
         )
 
-    def worth(self, n: int) -> float:
-        """How many independent pairs there are, as far as n codes can tell."""
+    def effective_pairs(self, n: int) -> float:
+        """The effective number of independent pairs for n codes."""
         look, sample = self.rows.look, self.sample
         if look is None or not isinstance(sample, ArrayPairs) or sample.within is None:
             return self.rows.pairs
@@ -110,25 +112,24 @@ class Starts:
         return independent_pairs(self.rows.pairs, apart, look.correlations, n)
 
     def most_codes(self) -> int:
-        """The largest number of codes that may be worth trying."""
+        """The largest number of codes to try."""
         directions = self.rows.look.matrix.shape[1] if self.rows.look is not None else math.inf
         return max(1, int(min(directions, self.rows.pairs / 100)))
 
     def codes(self) -> int | None:
-        """The number of codes, if a network that is given says it."""
+        """The number of outputs of the user's network, if it is a module."""
         if not isinstance(self.network, nn.Module):
             return None
         return width(Encoder(self.rows.enter, self.network), self.shape)
 
     def recipes(self, space: Space, conditional: Family) -> list[Recipe]:
-        """What is tried, with the settings of the training that are given in place of ours."""
+        """The candidate recipes, with the user's training settings."""
         learn_precision = self.learn_precision
         if self.network is None:
-            found = for_observations(
+            images = convolutional(self.shape, space.dim, seed=0) is not None
+            found = (for_images if images else for_observations)(
                 space, conditional, self.rows.pairs, learn_precision=learn_precision
             )
-            if convolutional(self.shape, space.dim, seed=0) is not None:
-                found += for_images(space, conditional, learn_precision=learn_precision)
         else:
             made = given_network(self.network, self.shape, space.dim, seed=self.seed)
             wide = any(max(p.shape) > WIDE for p in made.parameters() if p.ndim > 1)
@@ -136,7 +137,7 @@ class Starts:
         return list(dict.fromkeys(map(self._completed, found)))
 
     def easy(self, space: Space, conditional: Family) -> Recipe | None:
-        """What is tried where the others find pairs too easy; nothing for images and given networks."""
+        """The recipe for saturated evidence; None for images and for a network of the user's."""
         if self.network is not None or len(self.shape) > 1:
             return None
         return self._completed(
@@ -150,7 +151,7 @@ class Starts:
         return replace(recipe, training=training, potential=self.potential)
 
     def __call__(self, recipe: Recipe, n: int, seed: int) -> Start:
-        """A network of n codes before training."""
+        """Make an untrained network with n codes."""
         ready, network = self.rows, self.network
         if recipe.network == "conv":
             made = convolutional(self.shape, n, seed=seed)
@@ -161,14 +162,14 @@ class Starts:
         elif network is not None:
             module = given_network(network, self.shape, n, seed=seed)
             if isinstance(network, nn.Module) and seed != self.seed:
-                initialise(module, seed)  # else it would start from the same weights
+                initialise(module, seed)  # otherwise every start has the same weights
         else:
             module = row_network(ready, recipe, n, seed)
         return Start(recipe, Encoder(ready.enter, module), ready.sample, ready.held)
 
 
 def row_network(ready: Prepared, recipe: Recipe, n: int, seed: int) -> RowNetwork:
-    """The network for rows by a recipe."""
+    """The default network for rows, as the recipe describes it."""
     assert ready.look is not None
     assert not isinstance(recipe.network, str)
     matrix = ready.look.matrix

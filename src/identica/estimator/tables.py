@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -20,11 +20,29 @@ BLANK = {"", "na", "n/a", "nan", "nat", "null", "none", "<na>"}
 CATEGORICAL = ("category", "Categorical", "Enum", "dictionary")
 
 
+# what to do about a column of such cells
+ADVICE = {
+    "date": "make the column the index, or leave it out",
+    "text": "encode the column as numbers, leave it out, or pass it as groups=",
+}
+
+
 class Cell(ValueError):
-    """What is wrong with a cell."""
+    """What is wrong with a cell, and the kind of its column among `ADVICE`."""
+
+    def __init__(self, what: str, kind: str | None = None) -> None:
+        super().__init__(what)
+        self.kind = kind
 
 
-def numbers(name: str, values: Array, place: Callable[[int], str], *, blank: bool = False) -> Array:
+def numbers(
+    name: str,
+    values: Array,
+    place: Callable[[int], str],
+    *,
+    blank: bool = False,
+    advice: Mapping[str, str] = ADVICE,
+) -> Array:
     """A column of numbers.
 
     Args:
@@ -32,6 +50,7 @@ def numbers(name: str, values: Array, place: Callable[[int], str], *, blank: boo
         values: its cells: numbers, text or objects.
         place: what to call a row, by its number.
         blank: missing cells become NaN instead of an error.
+        advice: what an error says to do about a column of dates or text.
     """
     if values.dtype.kind in "bui":
         return values
@@ -46,7 +65,10 @@ def numbers(name: str, values: Array, place: Callable[[int], str], *, blank: boo
                 found[row] = number(value)
             except Cell as wrong:
                 kind = InputError if wrong.__cause__ is None else InputTypeError
-                raise kind(f"{name} must hold numbers, but {place(row)} has {wrong}") from None
+                then = f": {advice[wrong.kind]}" if wrong.kind else ""
+                raise kind(
+                    f"{name} must hold numbers, but {place(row)} has {wrong}{then}"
+                ) from None
         gaps = np.isnan(found)
     if gaps.any() and not blank:
         row = int(gaps.argmax())
@@ -74,12 +96,10 @@ def number(value: Any) -> float:
         if re.fullmatch(r"[-+]?[\d. ]*,\d+", text):
             raise Cell(f"{value!r}, with a decimal comma: write a point instead")
         if is_date(text):
-            raise Cell(f"the date {value!r}: make the column the index, or leave it out")
-        raise Cell(
-            f"{value[:60]!r}: encode the column as numbers, leave it out, or name it in groups"
-        )
+            raise Cell(f"the date {value!r}", "date")
+        raise Cell(f"{value[:60]!r}", "text")
     if isinstance(value, (np.datetime64, np.timedelta64)) or hasattr(value, "isoformat"):
-        raise Cell(f"the date or duration {value}: make the column the index, or leave it out")
+        raise Cell(f"the date or duration {value}", "date")
     if is_missing(value):
         return np.nan
     try:
@@ -130,10 +150,7 @@ def from_frame(argument: str, frame: Any) -> Array:
         column = frame.iloc[:, k] if hasattr(frame, "iloc") else frame[name]
         told = f"{argument}: column {str(name)!r}"
         if str(column.dtype).startswith(CATEGORICAL):
-            raise InputError(
-                f"{told} must hold numbers, but it is categorical: encode it as numbers, leave it out, "
-                "or name it in groups"
-            )
+            raise InputError(f"{told} must hold numbers, but it is categorical: {ADVICE['text']}")
         columns.append(numbers(told, np.asarray(column), _row, blank=True))
     if 0 in frame.shape:
         raise InputError(f"{argument} must have shape N×d, got {tuple(frame.shape)}")

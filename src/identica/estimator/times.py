@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -11,17 +12,26 @@ from numpy.typing import NDArray
 
 from identica.errors import InputError
 from identica.estimator.sequences import Indices, sequences
+from identica.estimator.tables import is_date
 
 Array = NDArray[Any]
 
+LIKE_A_DATE = re.compile(r"\d{1,4}([./-])\d{1,2}\1\d{1,4}(\D|$)")
 GAP = 1.5  # a step in time is a gap if it is so much longer than the median one
 
 
 class Times(NamedTuple):
-    """The index of some rows: numbers that grow with time, and that of a row as text."""
+    """The index of some rows: numbers that grow with time, and that of a row as text.
+
+    Attributes:
+        values: numbers; of dates, seconds since 1970 unless they come from an index of pandas.
+        shown: the text of a row, by its number.
+        dates: whether they are dates.
+    """
 
     values: Array
     shown: Callable[[int], str]
+    dates: bool = False
 
 
 class Pieces(NamedTuple):
@@ -32,13 +42,25 @@ class Pieces(NamedTuple):
 
 
 def times_of(data: Any) -> Times | None:
-    """The index of a data frame, or of the rows of a DataArray, if it is one of dates or durations."""
+    """The index of a data frame, or of the rows of a DataArray, if it is one of dates or durations.
+
+    Text counts as dates if its first entry is a date in the ISO format; one in another format is an error.
+    """
     index: Any = getattr(data, "index", None)
     if index is None and len(getattr(data, "dims", ())) == 2:
         index = getattr(data, "indexes", {}).get(data.dims[0])
     if hasattr(index, "to_timestamp"):  # of periods
         index = index.to_timestamp()
-    if getattr(getattr(index, "dtype", None), "kind", "") not in ("M", "m"):
+    kind = getattr(getattr(index, "dtype", None), "kind", "")
+    if kind == "O" and len(index) and isinstance(first := index[0], str):
+        if is_date(first) and not first.isdigit():
+            return times_in("the index of X", np.asarray(index, object), _row)
+        if LIKE_A_DATE.match(first):
+            raise InputError(
+                f"the index of X must hold dates such as 2024-02-29 12:00, but row 0 (from 0) has {first!r}: "
+                "convert it by pandas.to_datetime"
+            )
+    if kind not in ("M", "m"):
         return None
     if (missing := np.asarray(index.isna())).any():
         row = int(missing.argmax())
@@ -65,7 +87,22 @@ def times_in(name: str, cells: Array, place: Callable[[int], str]) -> Times:
                 f"{name} must hold numbers, or dates such as 2024-02-29 12:00, but {place(row)} has "
                 f"{str(cell)[:60]!r}"
             )
-    return Times(values, lambda row: str(cells[row]))
+    dates = len(cells) > 0 and _is_date(cells[0])
+    return Times(values, lambda row: str(cells[row]), dates)
+
+
+def _row(number: int) -> str:
+    return f"row {number} (from 0)"
+
+
+def _is_date(cell: Any) -> bool:
+    if isinstance(cell, (np.datetime64, np.timedelta64)):
+        return isinstance(cell, np.datetime64)
+    try:
+        float(cell)
+    except (TypeError, ValueError, OverflowError):
+        return True  # as it is a time
+    return False
 
 
 def _seconds(cell: Any) -> float:

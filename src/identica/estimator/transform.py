@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from torch import Tensor
 
 from identica._tensors import takes_doubles
 from identica.estimator import fit as fitting
@@ -20,7 +23,13 @@ if TYPE_CHECKING:
 
 
 def transform(ica: ContrastiveICA, X: Any, groups: Any = None) -> Any:
-    """Codes in the shape of X: N×n, trials × time × n or a list; NaN for rows that are left out."""
+    """Codes in the shape of X: N×n, trials × time × n or a list; NaN for rows that are left out.
+
+    If pairs were drawn by time, with a window, each code is averaged with those of all rows whose windows
+    overlap its own, that is, up to the nearest rows that may be its positives. Factors hardly change over
+    that time, or a narrower window would have been chosen, but noise does. On a sphere, the means are
+    scaled back to its radius.
+    """
     X = opened(X)
     if isinstance(X, DatasetPairs):
         return np.concatenate([transform(ica, x) for x in X.anchors()])
@@ -34,12 +43,22 @@ def transform(ica: ContrastiveICA, X: Any, groups: Any = None) -> Any:
         model = (model if takes_doubles(lambda t: t.to(device_of(model))) else model.cpu()).double()
     within = inputs.complete(ica, data, sequences(len(data), 1, groups))
     seen = ArrayPairs(data, within=within, window=ica.window_, counts=ica.counts_)
+    found = _every(seen, lambda x: fitting.encode(model, x).cpu(), within.size)
+    if timed and ica.lag_ is not None:
+        at_times = ArrayPairs(found, within=replace(within, order=None), window=2 * ica.window_ - 1)
+        found = _every(at_times, model.space.project, within.size)
     codes = np.full((len(data), model.space.dim), np.nan, np.float64 if double else np.float32)
-    for start in range(0, within.size, fitting.AT_ONCE):
-        positions = np.arange(start, min(start + fitting.AT_ONCE, within.size))
-        rows = within.rows(positions)
-        codes[rows] = fitting.encode(model, seen.observed(positions)).cpu().numpy()
+    codes[within.rows(np.arange(within.size))] = found
     if lengths is None:
         return codes
     parts = np.split(codes, np.cumsum(lengths)[:-1])
     return parts if isinstance(X, (list, tuple)) else np.stack(parts)
+
+
+def _every(rows: ArrayPairs, make: Callable[[Tensor], Tensor], size: int) -> Any:
+    """Apply a function to the rows at all positions, batch by batch."""
+    parts = [
+        make(rows.observed(np.arange(start, min(start + fitting.AT_ONCE, size)))).numpy()
+        for start in range(0, size, fitting.AT_ONCE)
+    ]
+    return np.concatenate(parts)

@@ -1,4 +1,4 @@
-"""Whether codes can be trusted: a warning where they cannot, and the true factors where they are known."""
+"""Warnings about codes that cannot be trusted, and observations with known factors for a diagnosis."""
 
 from __future__ import annotations
 
@@ -14,38 +14,40 @@ from identica.estimator import fit as fitting
 from identica.estimator.pairs import ArrayPairs
 from identica.process import Labelled
 
-FEWEST = 20  # independent pairs below which codes cannot be trusted
-LEAST_BITS = 0.05  # held-out evidence below which they cannot; rows in random order reach 0.01
+FEWEST = 20  # independent pairs needed to trust the codes
+LEAST_BITS = 0.05  # held-out evidence needed to trust them; rows in random order reach 0.01
 
 
 def warn_of(independent_pairs: float, bits: float, n: int) -> None:
-    """Warn where n codes cannot be trusted: from too few pairs, or without evidence."""
-    found = None
+    """Warn if n codes cannot be trusted, for lack of independent pairs or of held-out evidence."""
+    message = None
     if independent_pairs < FEWEST:
-        found = (
+        message = (
             f"X holds pairs worth about {independent_pairs:.0f} independent ones, too few to recover "
             f"{n} factors: do not trust the codes, and record for longer"
         )
     elif bits < LEAST_BITS:
-        found = (
-            f"held-out pairs are told from others no better than by chance ({bits:.3f} bits): do not "
-            "trust the codes"
+        message = (
+            f"held-out pairs are distinguished from random ones no better than by chance ({bits:.3f} "
+            "bits): do not trust the codes"
         )
-    if found is not None:
-        warnings.warn(found, TrustWarning, stacklevel=3)
+    if message is not None:
+        warnings.warn(message, TrustWarning, stacklevel=3)
 
 
-def some_labelled(pairs: ArrayPairs, z: Any) -> Labelled:
-    """Some of the observations that make pairs, as these have them, with their true factors z (a row for
-    each row of X), in a random order."""
+def sample_labelled(pairs: ArrayPairs, z: Any) -> Labelled:
+    """A random sample of the observations, preprocessed as in `pairs`, with their true factors.
+
+    `z` has a row for each row of X.
+    """
     factors = as_matrix("Z", z, rows=4)
     total = len(pairs.x)
     if len(factors) != total:
         raise InputError(f"Z must have a row for each of {total} rows of X, got {len(factors)}")
     size = total if pairs.within is None else pairs.within.size
-    some = np.random.default_rng(0).permutation(size)[: fitting.JUDGED]
+    index = np.random.default_rng(0).permutation(size)[: fitting.JUDGED]
     if pairs.within is None:
-        rows, x = some, pairs.rows("X", pairs.x, some)
+        rows, x = index, pairs.rows("X", pairs.x, index)
     else:
-        rows, x = pairs.within.rows(some), pairs.observed(some)
+        rows, x = pairs.within.rows(index), pairs.observed(index)
     return Labelled(torch.from_numpy(factors[rows]), x)

@@ -99,8 +99,8 @@ class _MeanLogSumExp(torch.autograd.Function):
 def opaque(*arguments: Any) -> tuple[Tensor, ...]:
     """The value of `mean_log_sum_exp` and its gradients, as one operator; empty where there are none."""
     *tensors, p, first, count = arguments
-    found = _evaluate(tensors, p, first, count, gradient=True)
-    return tuple(torch.empty(0) if each is None else each.contiguous() for each in found)
+    results = _evaluate(tensors, p, first, count, gradient=True)
+    return tuple(torch.empty(0) if each is None else each.contiguous() for each in results)
 
 
 @opaque.register_fake
@@ -130,8 +130,8 @@ def _differentiable(slow: Any, inputs: Any, needed: Any) -> list[Tensor | None]:
         raise RuntimeError("the fused kernel has no second derivatives: use float64")
     inputs = [None if x is None else x.view_as(x) for x in inputs]  # queries may be the keys
     wanted = [x for x, need in zip(inputs, needed, strict=True) if need]
-    found = iter(torch.autograd.grad(slow(*inputs), wanted, create_graph=True))
-    return [next(found) if need else None for need in needed]
+    gradients = iter(torch.autograd.grad(slow(*inputs), wanted, create_graph=True))
+    return [next(gradients) if need else None for need in needed]
 
 
 def _evaluate(

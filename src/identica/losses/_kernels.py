@@ -8,9 +8,9 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from identica._compiled import compiler
 from identica._powers import exp2, power_of
 
 Array = NDArray[Any]
@@ -23,9 +23,9 @@ LOG2E = 1 / math.log(2)
 DOT, OTHER, OTHER64 = 0, 4, 5  # kinds of similarity beside the powers 1, 2 and 3
 
 # Only what vectorised sums and fused multiply-adds need; infinities keep their meaning.
-_compiled = njit(
-    fastmath={"reassoc", "contract", "nsz", "arcp"}, error_model="numpy", nogil=True, cache=True
-)
+_LIBERTIES = ("reassoc", "contract", "nsz", "arcp")
+_compiled = compiler(*_LIBERTIES)
+_inlined = compiler(*_LIBERTIES, forceinline=True)
 
 
 @cache
@@ -111,7 +111,7 @@ def kernel(kind: int) -> Callable[..., Any]:
     return sweep
 
 
-@_compiled
+@_inlined
 def _similarities(
     kind: int,
     raw: Array,
@@ -148,9 +148,9 @@ def _similarities(
         start = stop
 
 
-@_compiled
+@_inlined
 def _hide(raw: Array, start: int, count: int, size: int, everything: bool) -> None:
-    """Put the keys outside each row's window out of reach; row r's starts at start + r mod K."""
+    """Mask the keys outside the window of each row; that of row r starts at start + r mod K."""
     for r in range(ROWS):
         if everything:
             for gap in range(size - count):
@@ -162,7 +162,7 @@ def _hide(raw: Array, start: int, count: int, size: int, everything: bool) -> No
                 raw[r, o] = OUTSIDE
 
 
-@_compiled
+@_inlined
 def _highest(values: Array) -> Any:
     """The largest value, found among integers in the same order: that loop is vectorised."""
     bits = values.view(np.int32)
@@ -172,13 +172,13 @@ def _highest(values: Array) -> Any:
     return np.int32(_ordered(highest)).view(np.float32)
 
 
-@_compiled
+@_inlined
 def _ordered(bits: Any) -> Any:
     """Integers ordered as the floats of these bits are; its own inverse."""
     return np.int32(bits ^ np.int32(np.int32(bits >> np.int32(31)) & np.int32(0x7FFFFFFF)))
 
 
-@_compiled
+@_inlined
 def _exponentials(raw: Array, out: Array, best: Any, unit: Any, lead: Any) -> tuple[float, float]:
     """out = 2^(unit·(raw − best) − lead); returns the sums of out and of raw·out."""
     z, moment = 0.0, 0.0
@@ -195,7 +195,7 @@ def _exponentials(raw: Array, out: Array, best: Any, unit: Any, lead: Any) -> tu
     return z, moment
 
 
-@_compiled
+@_inlined
 def _gradients(
     kind: int,
     weights: Array,
@@ -244,7 +244,7 @@ def _gradients(
         start = stop
 
 
-@_compiled
+@_inlined
 def _add(weights: Array, base: int, totals: Array) -> None:
     """Add the weights of the rows to the totals of their keys."""
     length, size = weights.shape[1], len(totals)
@@ -260,7 +260,7 @@ def _add(weights: Array, base: int, totals: Array) -> None:
         start = stop
 
 
-@_compiled
+@_inlined
 def _similarity(kind: int, q: Any, k: Any, p: Any) -> Any:
     """One coordinate's share of the similarity, without the scale."""
     if kind == DOT:
@@ -277,7 +277,7 @@ def _similarity(kind: int, q: Any, k: Any, p: Any) -> Any:
     return -(d**p)
 
 
-@_compiled
+@_inlined
 def _slope(kind: int, weight: Any, d: Any, power: Any) -> Any:
     """weight·|d|^power·sign(d), and 0 at d = 0."""
     if kind == 1:

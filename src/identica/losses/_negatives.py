@@ -49,12 +49,12 @@ def mean_log_sum_exp(conditional: Family, tensors: Tensors, *, first: int, count
 
 
 def transformed() -> bool:
-    """Whether a transform of `torch.func` follows the arithmetic, which the kernel does not let it."""
+    """Whether a transform of `torch.func` is active, which cannot trace the fused kernel."""
     return not torch.compiler.is_compiling() and torch._C._are_functorch_transforms_active()
 
 
 def traced() -> bool:
-    """Whether tensors may have no values to look at: under `torch.compile` and `torch.func`."""
+    """Whether tensors may have no concrete values: under `torch.compile` and `torch.func`."""
     return torch.compiler.is_compiling() or transformed()
 
 

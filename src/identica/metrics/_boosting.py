@@ -16,7 +16,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from identica.metrics.columns import Matrix
+from identica.metrics.standardise import Matrix
 
 Fit = tuple[Matrix, NDArray[Any]]
 ROUNDS, DEPTH, RATE = 100, 3, 0.1  # the defaults of scikit-learn and so of the benchmark

@@ -1,4 +1,4 @@
-"""What a factor is: labels (discrete) or measurements (continuous); rows to fit and to score."""
+"""Types of factors, labels (discrete) or measurements (continuous), and splits of the rows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from identica._validate import one_of
 from identica.errors import InputError
-from identica.metrics.columns import Matrix, factors_and_codes, is_constant, unit_size
+from identica.metrics.standardise import Matrix, factors_and_codes, is_constant, unit_size
 
 
 def typed(z: Any, h: Any, factors: str) -> tuple[Matrix, Matrix, NDArray[np.bool_]]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from identica._validate import count
 from identica.metrics._factors import labels_of, typed
-from identica.metrics.columns import Matrix, is_constant
+from identica.metrics.standardise import Matrix, is_constant
 
 Labels = NDArray[np.intp]
 
@@ -87,7 +87,7 @@ def mutual_information(a: Labels, b: Labels) -> float:
 
 
 def is_informative(found: Information) -> NDArray[np.bool_]:
-    """Which codes know more of some factor than independent noise would by chance.
+    """Which codes carry more information about some factor than independent noise would by chance.
 
     Counts of independent columns show some information too: its exact expectation E given how
     often each label occurs is known (Vinh et al., JMLR 2010), and its standard deviation is about

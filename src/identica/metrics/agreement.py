@@ -10,10 +10,10 @@ import numpy as np
 
 from identica._validate import as_matrix, instance, one_of
 from identica.errors import InputError
-from identica.metrics.columns import Matrix, is_constant
 from identica.metrics.linear_r2 import linear_r2_per_factor
 from identica.metrics.mcc import mcc
 from identica.metrics.procrustes import procrustes
+from identica.metrics.standardise import Matrix, is_constant
 
 
 def agreement(codes: Sequence[Any], up_to: str = "affine") -> float:

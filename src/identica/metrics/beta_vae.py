@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from identica._validate import as_rng, count
-from identica.metrics.columns import Matrix, standardised
 from identica.metrics.sampling import Sampler, batches
+from identica.metrics.standardise import Matrix, standardised
 
 
 def beta_vae(

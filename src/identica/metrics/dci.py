@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from identica._validate import as_rng
 from identica.metrics._factors import fitted_labels, shuffled_split, typed
 from identica.metrics._information import BINS, information, is_informative
-from identica.metrics.columns import Matrix
+from identica.metrics.standardise import Matrix
 
 
 class DCIResult(NamedTuple):

@@ -14,7 +14,7 @@ from identica.families import Family
 def log_likelihood(
     family: Family, h: Tensor, h_pos: Tensor, temperature: float, bias: Tensor | None = None
 ) -> Tensor:
-    """How much likelier the true positive is than by chance, in nats, among those of the batch:
+    """Log-likelihood ratio of the true positive, among all positives of the batch, to chance, in nats:
 
         log[ e^{s(h_i, h̃_i)/τ + b_i} / mean_j e^{s(h_i, h̃_j)/τ + b_j} ]
 
@@ -45,8 +45,8 @@ def bits(
     """The mean log-likelihood of pairs of codes N×n in bits, at the best of some temperatures."""
     b = h_pos.new_zeros(len(h_pos)) if bias is None else bias
     own, every = family.similarity(h, h_pos), family.pairwise(h, h_pos)
-    found = [float((own / t + b - (every / t + b).logsumexp(1)).mean()) for t in temperatures]
-    return (max(found) + math.log(len(h))) / math.log(2)
+    means = [float((own / t + b - (every / t + b).logsumexp(1)).mean()) for t in temperatures]
+    return (max(means) + math.log(len(h))) / math.log(2)
 
 
 def calibrate(family: Family, h: Tensor, h_pos: Tensor, bias: Tensor | None = None) -> float:
@@ -66,5 +66,5 @@ def calibrate(family: Family, h: Tensor, h_pos: Tensor, bias: Tensor | None = No
         return float(((every / tau + b).logsumexp(1) - own / tau).mean())
 
     middle = math.log(spread)
-    found = minimize_scalar(loss, bounds=(middle - 15, middle + 5), method="bounded")
-    return math.exp(found.x)
+    optimum = minimize_scalar(loss, bounds=(middle - 15, middle + 5), method="bounded")
+    return math.exp(optimum.x)

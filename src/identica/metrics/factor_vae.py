@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from identica._validate import as_matrix, as_rng, count, nonnegative
 from identica.errors import InputError
-from identica.metrics.columns import Matrix, is_constant
 from identica.metrics.sampling import Sampler, batches
+from identica.metrics.standardise import Matrix, is_constant
 
 
 def factor_vae(

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from identica._validate import as_rng
 from identica.metrics._factors import discrete_columns, typed
 from identica.metrics._information import BINS, Labels, counted, is_informative, labelled
-from identica.metrics.columns import Matrix, standardised
 from identica.metrics.linear_r2 import linear_r2
+from identica.metrics.standardise import Matrix, standardised
 
 
 class InfoMECResult(NamedTuple):
@@ -64,13 +64,13 @@ def infomec(
 
     values, matrix, discrete = typed(z, h, factors)
     is_label = discrete_columns("h", h, matrix, "codes", codes)
-    found = counted(labelled(values, discrete, BINS), labelled(matrix, is_label, BINS))
-    labels, entropies = found.factors, found.entropies
+    shared = counted(labelled(values, discrete, BINS), labelled(matrix, is_label, BINS))
+    labels, entropies = shared.factors, shared.entropies
     rng = as_rng("random_state", random_state)
-    information = found.mutual / entropies[:, None]
+    information = shared.mutual / entropies[:, None]
     explicitness = np.empty(len(entropies))
-    informative = is_informative(found)
-    features = _features(matrix, found.codes, is_label, informative)
+    informative = is_informative(shared)
+    features = _features(matrix, shared.codes, is_label, informative)
     for j in range(len(entropies)):
         if not is_label.all():
             near = mutual_info_classif(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from identica.errors import InputError
-from identica.metrics.columns import Matrix, factors_and_codes, is_constant, standardised
+from identica.metrics.standardise import Matrix, factors_and_codes, is_constant, standardised
 
 
 def linear_r2(z: Any, h: Any, *, in_sample: bool = False) -> float:

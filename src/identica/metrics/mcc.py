@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from identica._validate import one_of
-from identica.metrics.columns import Matrix, factors_and_codes, standardised
+from identica.metrics.standardise import Matrix, factors_and_codes, standardised
 
 
 class Match(NamedTuple):
@@ -59,8 +59,8 @@ def match(z: Any, h: Any, method: str = "pearson") -> Match:
     rows, chosen = linear_sum_assignment(np.abs(correlation), maximize=True)
     columns = np.full(len(correlation), -1, dtype=np.intp)
     columns[rows] = chosen
-    found = correlation[np.arange(len(columns)), columns]
-    return Match(columns, np.where(columns < 0, 0.0, found))
+    matched = correlation[np.arange(len(columns)), columns]
+    return Match(columns, np.where(columns < 0, 0.0, matched))
 
 
 def correlation_matrix(z: Any, h: Any, method: str = "pearson") -> Matrix:

@@ -33,6 +33,6 @@ def mig(z: Any, h: Any, *, bins: int = BINS, factors: str = "auto") -> float:
     >>> round(mig(z, z), 2), round(mig(z, np.c_[z, z]), 2)
     (1.0, 0.0)
     """
-    found = information(z, h, bins, factors)
-    ordered = np.sort(np.c_[found.mutual, np.zeros(len(found.mutual))], axis=1)
-    return float(((ordered[:, -1] - ordered[:, -2]) / found.entropies).mean())
+    shared = information(z, h, bins, factors)
+    ordered = np.sort(np.c_[shared.mutual, np.zeros(len(shared.mutual))], axis=1)
+    return float(((ordered[:, -1] - ordered[:, -2]) / shared.entropies).mean())

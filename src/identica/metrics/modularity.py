@@ -32,8 +32,8 @@ def modularity(z: Any, h: Any, *, bins: int = BINS, factors: str = "auto") -> fl
     >>> round(modularity(z, z), 2), round(modularity(z, z @ [[1], [4]]), 2)
     (1.0, 0.0)
     """
-    found = information(z, h, bins, factors)
-    squares = found.mutual[:, is_informative(found)] ** 2
+    shared = information(z, h, bins, factors)
+    squares = shared.mutual[:, is_informative(shared)] ** 2
     best = squares.max(axis=0)
     others = (squares.sum(axis=0) - best) / max(1, len(squares) - 1)
-    return float((1 - others / best).sum() / found.mutual.shape[1])
+    return float((1 - others / best).sum() / shared.mutual.shape[1])

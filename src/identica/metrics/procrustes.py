@@ -8,7 +8,7 @@ import numpy as np
 
 from identica._validate import as_matrix, same_rows
 from identica.errors import InputError
-from identica.metrics.columns import Matrix, factors_and_codes, is_constant, unit_size
+from identica.metrics.standardise import Matrix, factors_and_codes, is_constant, unit_size
 
 
 class ProcrustesResult(NamedTuple):

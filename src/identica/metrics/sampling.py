@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from identica._validate import as_floats, function
 from identica.errors import InputError
 from identica.metrics._factors import labels_of, typed
-from identica.metrics.columns import Matrix
+from identica.metrics.standardise import Matrix
 
 Sampler = Callable[[int, int, int, np.random.Generator], Any]
 """`sampler(factor, groups, size, rng)` gives codes, groups×size×k.

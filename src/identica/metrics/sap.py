@@ -8,8 +8,8 @@ import numpy as np
 
 from identica._validate import as_rng
 from identica.metrics._factors import fitted_labels, shuffled_split, typed
-from identica.metrics.columns import standardised
 from identica.metrics.mcc import correlation_matrix
+from identica.metrics.standardise import standardised
 
 
 def sap(

@@ -1,8 +1,8 @@
-"""Pictures of codes, of training and of evidence, as functions that draw into matplotlib Axes.
+"""Plots of codes, learning curves and evidence, drawn into matplotlib Axes.
 
-Each takes arrays or a fitted object and `ax=`, and returns the Axes it drew into; without `ax` it makes a
-figure. Colours can be told apart by the colour-blind and are legible on dark and on light
-backgrounds; text and lines follow matplotlib's style. matplotlib is loaded when something is drawn.
+Each function takes arrays or a fitted object and `ax=`, and returns the Axes it drew into; without `ax` it
+creates a figure. Colours are suitable for colour-blind readers and legible on dark and light backgrounds;
+text and lines follow matplotlib's style. matplotlib is imported on the first plot.
 """
 
 from identica.plots.curves import evidence, history

@@ -1,4 +1,4 @@
-"""Curves: scores during training, and the evidence behind what "auto" chose."""
+"""Learning curves, and the held-out evidence behind the selection by "auto"."""
 
 from __future__ import annotations
 
@@ -53,18 +53,18 @@ def history(
     published: float | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """A score during training: for "bits", held-out evidence beside the loss in training.
+    """Plot a score during training; for "bits", held-out evidence with the training loss.
 
-    Evidence that falls while the loss goes on falling is overfitting. The dot is the best evidence, whose
-    weights a fit keeps. Scores from 0 to 1, such as "r2" and "mcc", have an axis that expands near 1.
+    Overfitting shows as evidence that falls while the loss keeps decreasing. The dot marks the best evidence,
+    whose weights are kept. The axis of scores from 0 to 1, such as "r2" and "mcc", is stretched near 1.
 
     Args:
-        source: a fitted `ContrastiveICA`, what `train` returned, its records (dictionaries with "step"
-            and scores), or a dictionary of several of these by name.
-        score: the score that is drawn; "loss" for the loss alone.
-        on: what scores other than "bits" and "loss" are measured on.
-        published: a published figure, to compare with.
-        ax: where to draw; a new figure by default.
+        source: a fitted `ContrastiveICA`, the result of `train`, its records (dictionaries with "step" and
+            scores), or a dictionary of several of these by name.
+        score: the score to plot; "loss" for the loss alone.
+        on: the data that scores other than "bits" and "loss" are measured on, for the label.
+        published: a published figure, for comparison.
+        ax: Axes to draw into; a new figure by default.
 
     >>> ax = history([{"step": 1, "loss": 3.0, "bits": 0.1}, {"step": 2, "loss": 2.0, "bits": 0.5}])
     >>> ax.get_xlabel(), ax.get_ylabel()
@@ -115,7 +115,7 @@ def _loss_beside(ax: Axes, runs: Mapping[str, Sequence[Mapping[str, float]]]) ->
     right.tick_params(axis="y", colors=BLUE)
     ax.yaxis.label.set_color(ORANGE)
     ax.tick_params(axis="y", colors=ORANGE)
-    ax.set_zorder(right.get_zorder() + 1)  # the evidence is what counts
+    ax.set_zorder(right.get_zorder() + 1)  # evidence in front of the loss
     ax.patch.set_visible(False)
 
 
@@ -147,10 +147,10 @@ def _records(source: Any) -> Sequence[Mapping[str, float]]:
     for attribute in ("history_", "records"):
         source = getattr(source, attribute, source)
     what = "a fitted ContrastiveICA, a history of training, or its records"
-    found = members("source", source, what)
-    if isinstance(source, (str, bytes)) or not all(isinstance(r, Mapping) for r in found):
+    records = members("source", source, what)
+    if isinstance(source, (str, bytes)) or not all(isinstance(r, Mapping) for r in records):
         raise InputError(f"source must be {what}, got {kind_of(source)}")
-    return found
+    return records
 
 
 def _columns(records: Sequence[Mapping[str, float]], *names: str) -> list[NDArray[np.float64]]:
@@ -160,31 +160,32 @@ def _columns(records: Sequence[Mapping[str, float]], *names: str) -> list[NDArra
     return [as_floats("source", [record[name] for record in records]) for name in names]
 
 
-# --- what "auto" chose --------------------------------------------------------------------------------
+# --- selection by "auto" ------------------------------------------------------------------------------
 
 
 def evidence(source: Any, choice: str | None = None, *, ax: Axes | None = None) -> Axes:
-    """The held-out evidence behind what "auto" chose; the choice is marked.
+    """Plot the held-out evidence behind a selection by "auto", with the selected value marked.
 
-    Numbers of codes, windows and lags are a curve. The fewest codes, the shortest lag and the widest
-    window of nearly the best evidence are chosen. Spaces and families are bars, the best at the top.
+    Numbers of codes, windows and lags are shown as a curve; the fewest codes, the shortest lag and the widest
+    window with nearly the best evidence are selected. Spaces and families are shown as bars, best first.
 
     Args:
-        source: a fitted `ContrastiveICA`, its `selection_`, or bits by value, as in its `choices_`.
-        choice: "n_components", "window", "lag" or "selection", where the estimator chose several.
-        ax: where to draw; a new figure by default.
+        source: a fitted `ContrastiveICA`, its `selection_`, or bits by value, as in its `evidence_`.
+            Bits of different choices come from different models and pairs and cannot be compared.
+        choice: "n_components", "window", "lag" or "selection", if the estimator selected several.
+        ax: Axes to draw into; a new figure by default.
 
     >>> ax = evidence({1: 0.8, 2: 1.9, 3: 1.9})
     >>> ax.get_lines()[0].get_ydata().tolist()
     [0.8, 1.9, 1.9]
     """
     chosen: Any = None
-    if hasattr(source, "choices_"):
-        known: dict[str, Any] = dict(source.choices_)
+    if hasattr(source, "evidence_"):
+        known: dict[str, Any] = dict(source.evidence_)
         if hasattr(source, "selection_"):
             known["selection"] = source.selection_
         if not known:
-            raise InputError('source must have chosen something: nothing was "auto" in its fit')
+            raise InputError('source must have selected something: nothing was "auto" in its fit')
         if choice is None and len(known) > 1:
             raise InputError(f"choice must be one of {', '.join(known)}: all were chosen")
         choice = next(iter(known)) if choice is None else one_of("choice", choice, known)
@@ -217,7 +218,7 @@ def evidence(source: Any, choice: str | None = None, *, ax: Axes | None = None) 
 
 
 def _bars(ax: Axes, selection: Any) -> Axes:
-    """The candidates of a selection, with the standard error of how far they are behind."""
+    """The candidates of a selection, with the standard errors of their differences from the best."""
     table = list(selection.table)
     names = [f"{record['space']}, {record['conditional']}" for record in table]
     bits = [record["bits"] for record in table]

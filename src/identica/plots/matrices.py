@@ -1,4 +1,4 @@
-"""Matrices: correlation of factors and codes, agreement of restarts."""
+"""Plots of matrices: correlations of factors and codes, and agreement of restarts."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ def restarts(source: Any, up_to: str = "permutation", *, ax: Axes | None = None)
     [[1.0, 1.0], [1.0, 1.0]]
     """
     one_of("up_to", up_to, UP_TO)
-    found = getattr(source, "restarts", source)
-    values = getattr(found, up_to, None)
+    matrices = getattr(source, "restarts", source)
+    values = getattr(matrices, up_to, None)
     if values is None:
         values = _agreement(source, up_to)
     ax = one_axes(ax)

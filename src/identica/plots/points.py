@@ -1,4 +1,4 @@
-"""Codes as points: in space, against the truth, and how they are distributed."""
+"""Scatter plots of codes, plots of recovered against true factors, and histograms of codes."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 from identica._validate import as_array, as_matrix, count, flag, instance, members, one_of
 from identica.errors import InputError
 from identica.metrics import match
-from identica.metrics.columns import Matrix, factors_and_codes
+from identica.metrics.standardise import Matrix, factors_and_codes
 from identica.plots.style import (
     BLUE,
     COLOURS,
     MARKERS,
     along,
     around,
+    date_ticks,
     few_ticks,
     ink,
     legend,
@@ -45,18 +46,18 @@ def codes(
     dims: int = 2,
     ax: Axes | None = None,
 ) -> Axes:
-    """Codes as points in two or three dimensions, coloured by a label or by time.
+    """Scatter plot of codes in two or three dimensions, coloured by a label or by time.
 
-    Of more codes than dimensions the principal components are shown; a single code is drawn against the
-    row. Numbers with a fraction, and whole ones of many values, have a colour bar; classes a legend.
+    If there are more codes than dimensions, their principal components are shown; a single code is plotted
+    against the row number. Dates and continuous labels have a colour bar, classes have a legend.
 
     Args:
         h: codes, N×n.
-        label: N numbers or classes, or "time" for the number of the row; one colour by default.
-        name: what the label is, with its unit.
+        label: N numbers, dates or classes, or "time" for the number of the row; one colour by default.
+        name: name of the label, with its unit.
         cyclic: the label is an angle in degrees, from −180 to 180.
         dims: 2 or 3.
-        ax: where to draw, of projection "3d" for three dimensions; a new figure by default.
+        ax: Axes to draw into, of projection "3d" for three dimensions; a new figure by default.
 
     >>> ax = codes([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], ["a", "b", "a"])
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
@@ -67,6 +68,10 @@ def codes(
     flag("cyclic", cyclic)
     instance("name", name, (str, NoneType), "text")
     colour = _label(label, len(points))
+    dates = False
+    if colour is not None and colour.dtype.kind == "M":
+        dates = True
+        colour = (colour - np.datetime64(0, "s")) / np.timedelta64(1, "D")  # as matplotlib counts
     if points.shape[1] < dims and (solid or points.shape[1] > 1):
         raise InputError(f"dims must be at most the number of codes, {points.shape[1]}, got {dims}")
     titles = [f"code {k + 1}" for k in range(dims)]
@@ -83,12 +88,15 @@ def codes(
     elif colour.dtype.kind == "f":
         scale = {"vmin": -180.0, "vmax": 180.0} if cyclic else {}
         shown = scatter(*points.T, c=colour, cmap=around() if cyclic else along(), **scale)
-        said = name or ("row" if isinstance(label, str) else "label")
+        said = name or ("row" if isinstance(label, str) else "" if dates else "label")
         figure = ax.get_figure()
         assert figure is not None
         place: dict[str, Any] = {"shrink": 0.75, "pad": 0.12} if solid else {"shrink": 0.9}
         bar = figure.colorbar(shown, ax=ax, label=said, **place)
         bar.outline.set_visible(False)
+        if dates:
+            bar.locator, bar.formatter = date_ticks()
+            bar.update_ticks()
         if cyclic:
             bar.set_ticks([-180, -90, 0, 90, 180])
     else:
@@ -115,19 +123,23 @@ def _label(label: Any, rows: int) -> NDArray[Any] | None:
     if isinstance(label, str):
         one_of("label", label, ["time"])
         return np.arange(rows, dtype=float)
-    found = as_array("label", label)
-    if found.ndim == 2 and found.shape[1] == 1:
-        found = found[:, 0]
-    if found.shape != (rows,):
-        raise InputError(f"label must have one value for each of {rows} rows, got {found.shape}")
-    if found.dtype.kind == "O":
-        found = found.astype(str)
-    number = found.dtype.kind in "fiu"
-    if number and (found.dtype.kind == "f" or len(np.unique(found)) > len(COLOURS)):
-        return as_matrix("label", found)[:, 0]
-    if len(classes := np.unique(found)) > MOST_CLASSES:
+    labels = as_array("label", label)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.shape != (rows,):
+        raise InputError(f"label must have one value for each of {rows} rows, got {labels.shape}")
+    if labels.dtype.kind == "O":
+        labels = labels.astype(str)
+    if labels.dtype.kind == "M":
+        if np.isnat(labels).any():
+            raise InputError("label must hold a date for each row, but some are missing")
+        return labels
+    number = labels.dtype.kind in "fiu"
+    if number and (labels.dtype.kind == "f" or len(np.unique(labels)) > len(COLOURS)):
+        return as_matrix("label", labels)[:, 0]
+    if len(classes := np.unique(labels)) > MOST_CLASSES:
         raise InputError(f"label must have at most {MOST_CLASSES} classes, got {len(classes)}")
-    return found
+    return labels
 
 
 def recovered(
@@ -159,18 +171,18 @@ def recovered(
     >>> bool(np.allclose(ax.collections[0].get_offsets(), np.c_[z, z]))
     True
     """
-    factors, found = factors_and_codes(z, h)
+    factors, codes = factors_and_codes(z, h)
     d = factors.shape[1]
     if up_to is not None:
-        found = aligned(factors, found, up_to)
-    elif found.shape[1] != d:
-        raise InputError(f"h must have {d} columns, as z, if up_to is None; got {found.shape[1]}")
+        codes = aligned(factors, codes, up_to)
+    elif codes.shape[1] != d:
+        raise InputError(f"h must have {d} columns, as z, if up_to is None; got {codes.shape[1]}")
     instance("label", label, str, "text")
     titles = _names(names, d, "factor")
     panels = many_axes(ax, d)
     for k, panel in enumerate(panels):
         panel.scatter(
-            factors[:, k], found[:, k], s=4, alpha=0.4, color=BLUE, linewidths=0, rasterized=True
+            factors[:, k], codes[:, k], s=4, alpha=0.4, color=BLUE, linewidths=0, rasterized=True
         )
         ends = [factors[:, k].min(), factors[:, k].max()]
         panel.plot(ends, ends, color=ink(), lw=0.8)
@@ -202,7 +214,7 @@ def rescaled(z: Matrix, h: Matrix) -> Matrix:
 
 
 def density(h: Any, *, names: Sequence[str] | None = None, ax: Any = None) -> Any:
-    """How codes are distributed: a histogram of each, of area 1.
+    """Histogram of each code, normalised to area 1.
 
     Args:
         h: one code (N) or several (N×n).
@@ -215,10 +227,10 @@ def density(h: Any, *, names: Sequence[str] | None = None, ax: Any = None) -> An
     >>> density([0.0, 0.5, 1.0]).get_ylabel()
     'density'
     """
-    found = as_matrix("h", h)
-    titles = _names(names, found.shape[1], "code")
-    panels = many_axes(ax, found.shape[1])
-    for values, panel, title in zip(found.T, panels, titles, strict=True):
+    codes = as_matrix("h", h)
+    titles = _names(names, codes.shape[1], "code")
+    panels = many_axes(ax, codes.shape[1])
+    for values, panel, title in zip(codes.T, panels, titles, strict=True):
         edges = np.histogram_bin_edges(values, min(BINS, max(5, len(values) // 40)))
         panel.hist(values, bins=list(edges), density=True, color=BLUE, alpha=0.8)
         panel.set_title(title)

@@ -1,4 +1,4 @@
-"""What the pictures share: colours, Axes and panels, legends, ticks."""
+"""Shared style of the plots: colours, Axes and panels, legends, ticks."""
 
 from __future__ import annotations
 
@@ -38,6 +38,15 @@ def around() -> Colormap:
 
     colours = colormaps["twilight"](np.linspace(0, 1, 256))[:, :3]
     return ListedColormap(0.2 + 0.62 * colours, "around")
+
+
+def date_ticks() -> tuple[Any, Any]:
+    """A locator and a formatter for dates."""
+    from matplotlib import dates
+
+    known: Any = dates  # which has no types
+    locator = known.AutoDateLocator()
+    return locator, known.ConciseDateFormatter(locator)
 
 
 def ink() -> Any:
@@ -87,13 +96,13 @@ def returned(axes: Sequence[Axes]) -> Any:
     """What a function of several panels returns: the Axes if it is one, else an array of them."""
     if len(axes) == 1:
         return axes[0]
-    found = np.empty(len(axes), dtype=object)
-    found[:] = axes
-    return found
+    array = np.empty(len(axes), dtype=object)
+    array[:] = axes
+    return array
 
 
 def few_ticks(ax: Axes, number: int = 3) -> None:
-    """Some ticks, but more than one, on both axes of a small panel."""
+    """A few ticks, at least two, on both axes of a small panel."""
     from matplotlib.ticker import MaxNLocator
 
     for axis in (ax.xaxis, ax.yaxis):

@@ -1,8 +1,8 @@
-"""Recipes: how a model with given assumptions is trained well on given data.
+"""Recipes: training settings for a model with given assumptions on given data.
 
-Everything learnt about training is kept here, once, with its reason; the estimator, the studies (see
-`identica.recipes.studies`) and the demo all take their `Recipe` from here. `python -m benchmarks.ablation`
-tries the alternatives, and docs/speed.md shows what they give.
+The estimator, the studies (see `identica.recipes.studies`) and the demo all take their `Recipe` from here,
+and each setting comes with its reason. `python -m benchmarks.ablation` compares alternatives; the results
+are in docs/speed.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Recipes for observations of an unknown process: held-out pairs decide between them."""
+"""Candidate recipes for observations of an unknown process, which held-out pairs select from."""
 
 from __future__ import annotations
 
@@ -10,45 +10,45 @@ from identica.recipes.recipe import Recipe
 from identica.spaces import Box, Space, Sphere
 from identica.training import Training
 
-FEW, MANY = 3000, 10_000  # pairs up to which networks are small, and from which they may be large
+FEW, MANY = 3000, 10_000  # pairs below which networks are small, and above which they may be large
 
 
 def for_observations(
     space: Space, conditional: Family, pairs: float, *, learn_precision: bool = False
 ) -> list[Recipe]:
-    """Recipes for rows whose process and noise are not known; held-out pairs decide between them.
+    """Candidate recipes for rows with an unknown process and unknown noise.
 
-    Each has won on some kind of data: the first where there is no noise; dropout of inputs where there is,
-    be it of predictable directions or of the columns themselves; SOAP with many factors.
+    Each is the best for some kind of data: the first without noise; dropout with noise, either on predictable
+    directions or on the columns themselves; SOAP with many factors.
 
     Args:
-        space, conditional: what the model assumes; it starts from unit precision, whatever the scale of
-            the family.
+        space, conditional: assumptions of the model; the scale of the family is ignored, and training
+            starts from unit precision.
         pairs: number of pairs.
-        learn_precision: whether each dimension has a precision of its own.
+        learn_precision: whether to learn a precision for each dimension.
     """
     small = (32, 32) if pairs < FEW else (64, 64)
     large = (128, 128) if pairs >= MANY else (64, 64)
     adam = Training(steps=3000, batch=512, lr=3e-3, optimizer="adamw", warmup=30, decay=0)
     careful = replace(adam, lr=2e-3)
     options = _options(space, conditional, learn_precision=learn_precision)
-    found = [
+    recipes = [
         Recipe(adam, network=small, **options),
         Recipe(careful, network=large, dropout=0.3, **options),
         Recipe(replace(adam, lr=1e-2, optimizer="soap"), network=small, **options),
         Recipe(careful, network=large, dropout=0.5, raw=True, **options),
     ]
-    if pairs < FEW:  # they may determine no more than a linear map
-        found.append(Recipe(replace(adam, lr=1e-2), network=(), **options))
-    return found
+    if pairs < FEW:  # enough for little more than a linear map
+        recipes.append(Recipe(replace(adam, lr=1e-2), network=(), **options))
+    return recipes
 
 
 def for_easy_pairs(space: Space, conditional: Family, *, learn_precision: bool = False) -> Recipe:
-    """The recipe for rows that predict their positives so well that any batch is too easy.
+    """The recipe for rows that predict their positives so well that the evidence of a batch saturates.
 
-    Each anchor is among its own negatives, and the others are weighted as very many, so that the loss keeps
-    resolving small distances. Training is never stopped early: held-out evidence is near its maximum long
-    before the map is straight.
+    Each anchor is among its own negatives, and the others are weighted as if there were very many, so that
+    the loss keeps resolving small distances. There is no early stopping: held-out evidence is close to its
+    maximum long before the map is straight.
     """
     training = Training(steps=4000 if isinstance(space, Box) else 3000)
     if isinstance(conditional, Joint):
@@ -66,7 +66,7 @@ def for_easy_pairs(space: Space, conditional: Family, *, learn_precision: bool =
             learn_tau=not learn_precision,
         )
     weighed = {1.0: 20_000, 2.0: 6144} if isinstance(space, Box) else {1.0: 1_000_000}
-    # walls single out the axes: start where they are felt and grow slowly, at most e⁴-fold
+    # walls identify the axes: start small, so that codes reach them, and grow slowly, at most e⁴-fold
     bound, bound_lr = {1.0: 1.0, 2.0: 2.0}.get(p or 0, 5.0), 8 / training.steps
     return Recipe(
         training,
@@ -80,28 +80,39 @@ def for_easy_pairs(space: Space, conditional: Family, *, learn_precision: bool =
 def for_network(
     space: Space, conditional: Family, *, wide: bool, learn_precision: bool = False
 ) -> list[Recipe]:
-    """Recipes for a given network; held-out pairs decide between them.
+    """Candidate recipes for a custom network.
 
     Args:
-        wide: it has layers so wide that a step with SOAP takes many times as long as one with Adam.
+        wide: the network has layers so wide that a step of SOAP takes many times as long as one of Adam.
     """
     adam = Training(steps=3000, batch=512, lr=2e-3, optimizer="adamw", warmup=30, decay=0)
     options = _options(space, conditional, learn_precision=learn_precision)
-    found = [Recipe(adam, network="given", **options)]
+    recipes = [Recipe(adam, network="given", **options)]
     if not wide:
-        found.append(Recipe(replace(adam, lr=1e-2, optimizer="soap"), network="given", **options))
-    return found
+        recipes.append(Recipe(replace(adam, lr=1e-2, optimizer="soap"), network="given", **options))
+    return recipes
 
 
-def for_images(space: Space, conditional: Family, *, learn_precision: bool = False) -> list[Recipe]:
-    """Recipes for a convolutional network on images."""
+def for_images(
+    space: Space, conditional: Family, pairs: float, *, learn_precision: bool = False
+) -> list[Recipe]:
+    """Candidate recipes for images: networks of their principal directions, and a convolutional one.
+
+    With few pairs the convolutional network must lead clearly: it resolves small changes better, which counts
+    as evidence, but its map is less straight. So is a linear map of pixels, which is left out then.
+    """
+    rows = for_observations(space, conditional, pairs, learn_precision=learn_precision)
     training = Training(steps=2500, batch=64, lr=1e-3, optimizer="adamw", warmup=20, decay=0)
     options = _options(space, conditional, learn_precision=learn_precision)
-    return [Recipe(training, network="conv", **options)]
+    conv = Recipe(training, network="conv", **options)
+    if pairs >= FEW:
+        return [*rows, conv]
+    first, *others = (recipe for recipe in rows if recipe.network)
+    return [replace(first, dropout=0.1), *others, replace(conv, handicap=0.1)]
 
 
 def _options(space: Space, conditional: Family, *, learn_precision: bool) -> dict[str, Any]:
-    """How loss and head start.
+    """Options of the loss and the head.
 
     The other positives of a batch are the negatives: their density is the one that matters. The size of
     the codes is learnt. In a box it starts small, so that its walls and the whole are seen first; large

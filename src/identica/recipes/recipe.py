@@ -15,9 +15,9 @@ from identica.spaces import Box, Space, Sphere
 from identica.training import Training
 
 PRESETS = ("fast", "paper")
-SOFT = 0.5  # part of the training in which a soft sphere closes in
-WARM = 0.7  # part of the training in which the temperature rises, where it does
-PULLING = 0.25, 0.6  # parts of the training at which a pull sets in, and is complete
+SOFT = 0.5  # fraction of the training over which codes are gradually normalised (`soften`)
+WARM = 0.7  # fraction of the training over which the temperature is annealed (`tau_start`)
+PULLING = 0.25, 0.6  # fractions of the training at which a pull starts, and is complete
 
 
 @dataclass(frozen=True)
@@ -27,26 +27,27 @@ class Recipe:
     Attributes:
         training: steps, batch, optimiser and learning rate.
         network: widths of the hidden layers of an MLP, or the name of a network for images.
-        self_negative: each anchor counts among its own negatives, as published. Off the sphere that
-            fixes the scale of the solution; on it, it hardly matters.
-        symmetric: both members of a pair are anchors: more is learnt from the same observations.
+        self_negative: each anchor counts among its own negatives, as published. This fixes the scale of the
+            solution, except on a sphere, where it hardly matters.
+        symmetric: both members of a pair are anchors, which learns more from the same observations.
         negatives: negatives per anchor; all if None.
-        effective_negatives: the number that the negatives are weighed as; their own if None.
+        effective_negatives: number of negatives to weight those of the batch as; None for no weighting.
         negatives_from: "anchors", as published, or the other "positives" of the batch.
         potential: whether a learnt term of the loss absorbs the marginal (`Potential`).
-        pull: gain of the attraction of positives that are close together on a sphere (`InfoNCE`); it sets
-            in after a quarter of the steps, when codes have spread, and is complete after three fifths.
-        positives: more than one share a pool of observations (`GenerativeProcess.pool`).
+        pull: gain of the attraction between positives that are close together on a sphere (`InfoNCE`). It
+            starts after a quarter of the steps, when codes have spread, and is complete after three fifths.
+        positives: positives per anchor; more than one come from a pool (`GenerativeProcess.pool`).
         tau, learn_tau: temperature, and whether it is learnt.
-        tau_start: temperature at the start, from where it moves to `tau` in the first 70 % of the steps.
-        soften: the sphere closes in on the codes in the first half of the steps (`SphereHead`).
-        radius: where the learnt radius of a sphere starts; None keeps that of the space.
-        bound, bound_lr: where the learnt side of a box starts, and the learning rate of its logarithm or
-            that of the radius; a `bound` of None fixes the side where the model is the process.
-        alpha_start: where the α of L_AU starts, if it is above .99, which learns slowly by itself.
-        dropout: part of the inputs of an MLP that is dropped in training, so that it relies on no single one.
-        raw: the MLP reads the columns of the observations, not their predictable directions.
-        walking: how a model of images is trained on walks, in place of `training`.
+        tau_start: initial temperature, annealed to `tau` over the first 70 % of the steps.
+        soften: normalise codes gradually over the first half of the steps (`SphereHead`).
+        radius: initial value of the learnt radius of a sphere; None for a fixed radius.
+        bound, bound_lr: initial value of the learnt side of a box, and the learning rate of the logarithm of
+            the side or radius; with None, the side is fixed if the model is the process.
+        alpha_start: initial α of L_AU if α is above .99, with which training is slow.
+        dropout: fraction of the inputs of an MLP that is dropped in training.
+        handicap: fraction of its held-out evidence that a candidate loses when it is compared with others.
+        raw: the MLP takes the columns of the observations, not their predictable directions.
+        walking: training of an image model on walks, instead of `training`.
     """
 
     training: Training
@@ -68,6 +69,7 @@ class Recipe:
     bound_lr: float | None = None
     alpha_start: float | None = None
     dropout: float = 0.0
+    handicap: float = 0.0
     raw: bool = False
     walking: Walking | None = None
 
@@ -95,7 +97,7 @@ class Recipe:
         warm: float = WARM,
         learn_precision: int | None = None,
     ) -> InfoNCE:
-        """The contrastive loss of a family; the temperature moves in a part `warm` of the training."""
+        """The contrastive loss of a family; `warm` is the fraction of the training with annealing."""
         anneal = None
         if self.tau_start is not None:
             anneal = self.tau_start, round(warm * self.training.steps)
@@ -117,31 +119,30 @@ class Recipe:
         )
 
 
-Preset = str | Recipe  # the name of a preset, or a recipe of one's own
+Preset = str | Recipe  # the name of a preset, or a custom recipe
 
 
 @dataclass(frozen=True)
 class Walking:
-    """Training on walks among images, stage by stage.
+    """Training of an image model on walks, in stages.
 
     Attributes:
-        start: how each of `starts` networks is trained first, on narrower pairs: wide ones take long to
-            show that a code is worth having. The one with the lowest loss continues: some networks fold a
-            factor in the middle, which further training does not undo.
+        start: initial training of each of `starts` networks, on narrower pairs, from which networks learn
+            faster. The network with the lowest loss continues: some fold a factor in the middle, which
+            further training does not undo.
         starts: number of networks that start.
-        narrow: how training continues, still on narrower pairs.
-        narrower: their width, relative to that of the process. Pairs that are narrower still differ from
-            the rest of a batch in the seven easy factors already, so that the angles are not needed.
-        wide: how training continues, on the pairs of the process.
-        apart: how far apart two images of a walk count as independent.
-        head: how the head is trained in the end, by itself, on features of each image that are computed
-            once. That is cheap, so steps can be many. Its pairs do not form walks, in which images near the
-            walls are too few.
-        heat: the temperature at which training of the head starts, and cools down from. In a box, all codes
-            are then driven to its walls, so that its axes stand out. At a temperature of 1, factors that
-            are hard to see are drawn to the middle, feel no walls, and may stay mixed. Where there are no
-            walls, it makes no difference.
-        cooling: the part of its training in which it cools down.
+        narrow: second stage, also on narrower pairs.
+        narrower: width of these pairs, relative to the process. With even narrower pairs, the seven easy
+            factors alone would identify a pair within a batch, so the angles would not be learnt.
+        wide: third stage, on the pairs of the process.
+        apart: distance along a walk at which two images count as independent.
+        head: last stage, of the head alone, on precomputed features of each image. Its steps are cheap, so
+            there can be many. Its pairs do not come from walks, in which images near the walls are rare.
+        heat: initial temperature of the last stage. In a box, a high temperature pushes all codes towards
+            the walls, which identify the axes. At a temperature of 1, codes of factors that are hard to see
+            gather in the middle, far from the walls, and may stay mixed. Without walls it makes no
+            difference.
+        cooling: fraction of the last stage over which the temperature falls.
     """
 
     start: Training
@@ -155,7 +156,7 @@ class Walking:
     cooling: float = 0.9
 
     def on_images(self) -> list[Training]:
-        """The trainings on images, in turn; that of the head is short in comparison."""
+        """The stages that train on images; that of the head is short in comparison."""
         return [*[self.start] * self.starts, self.narrow, self.wide]
 
 
@@ -168,18 +169,20 @@ def pick(preset: Preset, *, fast: Recipe, paper: Recipe) -> Recipe:
 
 def from_config(config: Mapping[str, Any]) -> Recipe:
     """The recipe of a finished run, from its config.json."""
-    found: dict[str, Any] = {**config, **config.get("preset", {})}
-    training = found.get("contrastive") or found.get("supervised") or found.get("training")
-    options = {field.name: found[field.name] for field in fields(Recipe) if field.name in found}
+    settings: dict[str, Any] = {**config, **config.get("preset", {})}
+    training = settings.get("contrastive") or settings.get("supervised") or settings.get("training")
+    options = {
+        field.name: settings[field.name] for field in fields(Recipe) if field.name in settings
+    }
     options["training"] = Training() if training is None else Training(**training)
-    if "hidden" in found:
-        options["network"] = tuple(found["hidden"])
-    if "anneal" in found:
-        options["alpha_start"] = found["anneal"][0]
-    if "walking" in found:
+    if "hidden" in settings:
+        options["network"] = tuple(settings["hidden"])
+    if "anneal" in settings:
+        options["alpha_start"] = settings["anneal"][0]
+    if "walking" in settings:
         parts: dict[str, Any] = {
             name: Training(**value) if isinstance(value, dict) else value
-            for name, value in found["walking"].items()
+            for name, value in settings["walking"].items()
         }
         options["walking"] = Walking(**parts)
     return Recipe(**options)

@@ -37,8 +37,8 @@ PAPER_THREEDIDENT = Recipe(
 SUPERVISED = Recipe(Training(steps=2000, score_every=250, checkpoint_every=250))
 
 
-# With a learnt radius the model can take the concentration of the process, and has its guarantee; it also
-# learns faster, as the loss then feels how close together positives are.
+# With a learnt radius the model can match the concentration of the process, and its guarantee holds. It also
+# learns faster, because the loss then resolves the distances of positives.
 DEMO = Recipe(Training(steps=1500), symmetric=True, radius=2.0)
 DEMO_SUPERVISED = Recipe(Training(steps=600, score_every=100, checkpoint_every=200))
 
@@ -64,14 +64,14 @@ def for_process(marginal: Family, conditional: Family, space: Space, model: Fami
         # positives close together hardly move a loss with the temperature 1: start near their own
         if isinstance(conditional, VonMisesFisher):
             return Recipe(Training(steps=2000), symmetric=True, tau_start=0.1)
-        # the narrower they are, the less the final temperature feels them (a marginal that is not
-        # uniform bends the codes in any case)
+        # the narrower they are, the less the loss resolves them at the final temperature (a marginal that
+        # is not uniform bends the codes in any case)
         narrow = conditional.p == 2 and conditional.precision > 300
         narrow = narrow and isinstance(marginal, Uniform)
         return Recipe(Training(steps=6000 if narrow else 3000), symmetric=True, tau_start=0.01)
     p = model.p
     assert p is not None
-    # only the walls of a box single out its axes: start where they are felt and grow slowly
+    # only the walls of a box identify its axes: start small, so that codes reach them, and grow slowly
     walls: dict[str, Any] = {"bound": {1.0: 1.0, 2.0: 2.0, 3.0: 5.0}[p], "bound_lr": 2e-3}
     options = walls if bounded else {}
     if p == 1:
@@ -108,15 +108,15 @@ def any_marginal(space: Space, conditional: Family, codes: Space) -> Recipe:
     if isinstance(conditional, VonMisesFisher):
         # the learnt radius takes on the concentration of the process
         return Recipe(Training(steps=1000), radius=math.sqrt(5), **options)
-    # Positives are some 17 nats closer than what a batch can tell apart. Negatives have to stay as broad as
-    # their distances, so only the attraction of positives is brought to their concentration, or half of it:
-    # with .78 of it codes collapsed.
+    # Positives are some 17 nats closer than a batch can resolve. Negatives must keep the scale of their
+    # distances, so only the attraction of positives is raised to half of their concentration: with .78 of it,
+    # codes collapsed.
     return Recipe(Training(steps=2500), tau=0.1, pull=0.5, **options)
 
 
 # --- images -----------------------------------------------------------------------------------------
 
-# chosen by the MCC of L_AU(.5, 1), and of SlowVAE for autoencoders, with seeds beyond those of the table
+# tuned on the MCC of L_AU(.5, 1), and of SlowVAE for autoencoders, with other seeds than those of the table
 MASKS = Recipe(
     Training(steps=600, batch=32, lr=2e-3, warmup=20, decay=0.4, score_every=100),
     network="conv",
@@ -146,8 +146,8 @@ THREEDIDENT = Recipe(
     self_negative=False,
     # near the walls of a box the reversed conditional is a little off the assumed one
     symmetric=True,
-    # A learnt side outgrows that of the process while the angles are not known yet, and nothing pushes it
-    # back: its walls are then not felt, and factors stay mixed.
+    # A learnt side outgrows that of the process before the angles are learnt, and nothing pushes it back:
+    # codes then do not reach the walls, and factors stay mixed.
     bound=None,
     walking=Walking(
         start=replace(_quick, steps=250, decay=0),

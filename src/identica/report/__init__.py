@@ -1,1 +1,1 @@
-"""Plots and pages of what was recovered."""
+"""HTML pages and the figures on them."""

@@ -1,4 +1,4 @@
-"""HTML pages that need no other file and no network."""
+"""Self-contained HTML pages, which need no other file and no network."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ styled = rc_context(STYLE)  # as a decorator
 
 
 def inline(figure: Figure, *, dpi: int = 110) -> str:
-    """The figure as the address of an <img>, so that a page needs no other file."""
+    """Encode a figure as a data URL, which keeps pages self-contained."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=dpi, bbox_inches="tight")
     return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
@@ -172,7 +172,7 @@ def decoded_over_time(
     *,
     period: float | None = None,
 ) -> Figure:
-    """What was decoded, as points, over the truth, as a line, against time; a panel for each column.
+    """Plot decoded values (points) and true values (line) against time, in a panel for each column.
 
     Args:
         seconds: N times.

@@ -1,4 +1,4 @@
-"""How work is done, resumed and monitored: run folders, worker pools, progress. No science in here."""
+"""Execution, resuming and monitoring of runs: run folders, worker pools, progress. No science in here."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any, Protocol
 
 
 class Tick(Protocol):
-    """A progress callback: the current step, the number of steps, and what happens between two steps."""
+    """A progress callback: the current step, the number of steps, and a description of other work."""
 
     def __call__(self, step: int, steps: int, doing: str = "", /) -> None: ...
 
 
 class Job(Protocol):
-    """A run to do: its name and configuration, the size of the work, and the work itself."""
+    """A run to execute: its name, configuration, size, and the function that does the work."""
 
     @property
     def name(self) -> str: ...

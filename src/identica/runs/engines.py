@@ -1,5 +1,5 @@
-"""Where the runs of a study are done: processes on this machine, or a Ray or Dask cluster, all
-through joblib."""
+"""Back ends that execute the runs of a study, through joblib: local processes, or a Ray or Dask
+cluster."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ ENGINES = ("local", "ray", "dask")
 
 @dataclass(frozen=True)
 class Engine:
-    """A way to do many runs at once.
+    """Parallel execution of runs.
 
     Attributes:
-        width: how many runs it can do at a time now.
+        width: number of runs it can execute in parallel now.
         backend: joblib's back end.
         threads: threads of each run.
         ahead: runs dispatched per worker, so that none is idle.
-        call: executes one of joblib's delayed calls, for an engine that cannot have two workers.
+        call: executes one of joblib's delayed calls, for an engine limited to one worker.
     """
 
     width: Callable[[], int]
@@ -48,8 +48,8 @@ class Engine:
         if width == 1 and self.call:
             yield partial(map, self.call)
             return
-        # joblib would do the work of a single worker in this very process, which must survive a run
-        # that crashes: so there are at least two, but no more than `width` of them get runs
+        # with a single worker, joblib would execute runs in this process, which must survive a run that
+        # crashes: so there are at least two workers, of which no more than `width` get runs
         places = max(2, width)
         handed = width * self.ahead if width > 1 else 1
         with joblib.parallel_config(**self.backend):
@@ -82,7 +82,7 @@ def _local(workers: int | None, address: str | None) -> Iterator[Engine]:
 
     cores = cpu_count()
     width = workers or cores
-    own = os.environ.get("OMP_NUM_THREADS", "")  # of a user who needs the cores for something else
+    own = os.environ.get("OMP_NUM_THREADS", "")  # the user's limit takes precedence
     threads = int(own) if own.isdecimal() and int(own) else max(1, cores // width)
     backend = {
         "backend": "loky",
@@ -201,7 +201,7 @@ def _packages(extra: str, *names: str) -> list[Any]:
 
 
 def _reach(address: str) -> None:
-    """Raise unless something listens at host:port; the libraries themselves would retry for minutes."""
+    """Raise unless host:port accepts connections; the libraries would retry for minutes."""
     host, _, port = address.rpartition("://")[2].rpartition(":")
     if not host or not port.isdecimal() or int(port) > 65535:
         raise InputError(f"address must look like host:port, got {address!r}")

@@ -1,13 +1,13 @@
-"""A run is a folder named by its configuration: config.json and result.json hold both.
+"""Run folders, named by a hash of the configuration, with config.json and result.json.
 
-Finished runs are found and never run twice, killed ones resume, and two processes never work on the
-same one.
+Finished runs are never repeated, interrupted ones resume, and two processes never work on the same run.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 import sys
 import time
@@ -27,7 +27,7 @@ PARTS = "parts"  # a folder for each part of a run that is trained in several
 
 
 def run_name(config: Mapping[str, Any]) -> str:
-    """The folder of a run: its kind and a hash of everything that decides its result.
+    """The folder name of a run: its kind and a hash of everything that determines its result.
 
     >>> run_name({"kind": "supervised", "seed": 0}) == run_name({"seed": 0, "kind": "supervised"})
     True
@@ -41,14 +41,53 @@ def run_name(config: Mapping[str, Any]) -> str:
 def open_run(folder: Path, config: Mapping[str, Any]) -> Path:
     """Create the folder of a run, or reopen it; raise if it belongs to another run."""
     make_folder("out", folder)
-    path = folder / CONFIG
-    if not path.exists():
-        write_json(path, plain(config))
-    elif read_json(path) != plain(config):
-        raise InputError(
-            f"out must be a folder of its own: {folder} holds another run (see {path})"
-        )
+    if not (folder / CONFIG).exists():
+        write_json(folder / CONFIG, plain(config))
+    refuse_another(folder, config)
     return folder
+
+
+def refuse_another(
+    folder: Path, config: Mapping[str, Any], usual: Mapping[str, Any] | None = None
+) -> None:
+    """Raise if a folder holds a run with other settings.
+
+    Args:
+        usual: what is not said of a run; if given, its other settings are not compared.
+    """
+    if not os.path.exists(path := folder / CONFIG):
+        return
+    before, now = read_json(path), plain(config)
+    if not isinstance(before, dict):
+        raise InputError(f"{path} must hold the settings of a run")
+    if usual is not None:
+        before = {name: before.get(name, usual.get(name)) for name in now}
+    if before != now:
+        found = _changes(before, now)
+        more = f" and {len(found) - 3} more" if len(found) > 3 else ""
+        raise InputError(
+            f"out must be a folder of its own: {folder} holds another run, with other settings "
+            f"({', '.join(found[:3])}{more}); choose another folder, or delete this one to start over"
+        )
+
+
+def _changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """What differs between two configurations, as "lag= 1 → 2"."""
+    found = []
+    for name in dict.fromkeys([*before, *now]):
+        old, new = before.get(name), now.get(name)
+        if old == new:
+            continue
+        if isinstance(old, dict) and isinstance(new, dict):
+            same = "sha256" in old  # of a file
+            found += [f"other content of {name}"] if same else _changes(old, new)
+        else:
+            found.append(f"{name}= {_setting(old)} → {_setting(new)}")
+    return found
+
+
+def _setting(value: Any) -> str:
+    return "default" if value is None else "…" if isinstance(value, dict) else str(value)
 
 
 def plain(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -84,13 +123,12 @@ def _is_result(data: Any, config: Mapping[str, Any]) -> bool:
 def execute(
     folder: Path, config: Mapping[str, Any], work: Callable[[Path], Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Do a run unless it is done, and return its result.
+    """Execute a run unless it is finished, and return its result.
 
-    `work(folder)` returns the content of result.json; it may leave a checkpoint in the folder and resume
-    from it when called again. A folder that is damaged or belongs to another run is cleared: its content
-    is set aside, never deleted, with a note in notes.log. A `DamagedError` does the same to the checkpoint
-    that the work resumed from, and the work begins again. All other errors are passed on and leave the
-    checkpoint where it is.
+    `work(folder)` returns the content of result.json; it may write a checkpoint to the folder and resume from
+    it when called again. If the folder is damaged or belongs to another run, its content is renamed, never
+    deleted, with a note in notes.log. On a `DamagedError`, the checkpoint is renamed and the work starts
+    again. All other errors propagate and leave the checkpoint in place.
     """
     for attempt in attempts(folder, config):
         with attempt as finish:
@@ -104,9 +142,10 @@ Finish = Callable[[Mapping[str, Any]], None]
 
 
 def attempts(folder: Path, config: Mapping[str, Any]) -> Iterator[AbstractContextManager[Finish]]:
-    """Attempts at a run until it is done: none if it is, and further ones where one was damaged.
+    """Yield attempts at a run until it is finished: none if it already is, more if a checkpoint was damaged.
 
-    The work is the body of a `with`, not a callback, so that few calls lead to it; see `execute`.
+    The work is the body of a `with` statement instead of a callback, which keeps the call chain short; see
+    `execute`.
     """
     with claim(folder):
         while not _is_done(folder, config):
@@ -126,7 +165,7 @@ def _attempt(folder: Path, config: Mapping[str, Any]) -> Iterator[Finish]:
 
 
 def _is_done(folder: Path, config: Mapping[str, Any]) -> bool:
-    """Whether a run has its result; if not, its folder is now ready for it."""
+    """Whether a run is finished; if not, prepare its folder."""
     try:
         done = read_result(folder, config) is not None
         open_run(folder, config)
@@ -152,7 +191,7 @@ def begun(folder: Path) -> bool:
 
 
 def _start_over(folder: Path, config: Mapping[str, Any], error: InputError) -> None:
-    """Set aside what an error refers to: the result or the checkpoint, or everything if the
+    """Set aside the file that caused an error: the result or the checkpoint, or all files if the
     configuration differs."""
     names = [RESULT] if (folder / RESULT).exists() else [CHECKPOINT, PARTS, METRICS]
     try:
@@ -167,7 +206,7 @@ def _start_over(folder: Path, config: Mapping[str, Any], error: InputError) -> N
 
 
 def set_aside(path: Path) -> Path:
-    """Rename a file or folder so that it is out of the way, and return its new path."""
+    """Rename a file or folder to an unused name, and return the new path."""
     number = 1
     while (aside := path.with_name(f"{path.name}.aside-{number}")).exists():
         number += 1
@@ -181,7 +220,7 @@ def note(folder: Path, text: str) -> None:
 
 
 def tidy(folder: Path) -> None:
-    """Remove what a finished run no longer needs."""
+    """Remove files that a finished run no longer needs."""
     for name in (CHECKPOINT, PROGRESS):
         (folder / name).unlink(missing_ok=True)
     shutil.rmtree(folder / PARTS, ignore_errors=True)

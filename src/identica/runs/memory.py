@@ -1,4 +1,4 @@
-"""How this process gets its memory."""
+"""Memory allocation of this process."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ TRIM_THRESHOLD, MMAP_MAX = -1, -4  # of glibc's malloc.h
 
 
 def keep_freed_memory() -> bool:
-    """Let glibc hand out large blocks again instead of asking the system for new ones each time.
+    """Make glibc reuse large blocks instead of returning them to the system.
 
-    A network on images frees and asks for the same hundreds of megabytes in each step, and to have them
-    zeroed page by page takes up to a quarter of it. The process holds on to the most that it ever
-    needed. For processes of our own, so never at import; False where there is no glibc.
+    A network on images frees and allocates the same hundreds of megabytes in each step, and zeroing new pages
+    takes up to a quarter of the time. The process keeps its peak memory. Call this in processes of our own
+    only, never at import; returns False without glibc.
     """
     with suppress(OSError, AttributeError, TypeError):
         mallopt = ctypes.CDLL(None).mallopt

@@ -1,4 +1,4 @@
-"""A line of progress for the whole study, with the time left, and one for each active run."""
+"""Progress display of a study: one line with the remaining time, and one for each active run."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from identica.runs import Job
 from identica.runs import folder as runs
 from identica.runs.pool import read_progress
 
-LOOK, SAY = 0.5, 30.0  # seconds between looks at the folders, and between plain lines
+LOOK, SAY = 0.5, 30.0  # seconds between polls of the folders, and between plain lines
 
 
 class Seen(NamedTuple):
-    """A run as observed: when first and last, and which fraction of it was done at these times."""
+    """Observed progress of a run: times of the first and the last poll, and the fraction done at each."""
 
     first: float
     last: float
@@ -31,16 +31,16 @@ class Seen(NamedTuple):
 class Watch:
     """Watches the run folders of a study in a thread, and reports on a stream.
 
-    A terminal gets lines that are rewritten in place, anything else a plain line at intervals. Notes
-    that runs leave in their folders are repeated.
+    In a terminal, lines are updated in place; other streams get a plain line at intervals. Notes that runs
+    write to their folders are repeated.
 
     Args:
         title: name of the study.
-        jobs: the runs to be done.
-        labels: what to call them, by name.
-        before: how many runs of the study were done already.
-        folder: where the run folders are.
-        stream: where to write, usually stderr.
+        jobs: the runs to execute.
+        labels: their display names, by name.
+        before: number of runs of the study that were already finished.
+        folder: parent of the run folders.
+        stream: output stream, usually stderr.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Watch:
             self.look()
 
     def look(self, *, plainly: bool = False) -> None:
-        """Look at the folders, and report what is new."""
+        """Poll the folders and update the display."""
         for text in self._new_notes():
             self.say(text)
         active = self._active()
@@ -113,15 +113,15 @@ class Watch:
             self.drawn = 0
 
     def _new_notes(self) -> Iterable[str]:
-        found = []
+        notes = []
         for name, start in self.notes.items():
             path = self.folder / name / runs.NOTES
             if path.exists():
                 text = path.read_bytes()
                 self.notes[name] = len(text)
                 lines = text[start:].decode("utf-8", "replace").splitlines()
-                found += [line.split(" ", 2)[-1] for line in lines]  # without the time
-        return found
+                notes += [line.split(" ", 2)[-1] for line in lines]  # without the time
+        return notes
 
     def _active(self) -> dict[str, Seen]:
         """The runs under way; finished ones are marked as such."""
@@ -146,9 +146,9 @@ class Watch:
         return active
 
     def _seconds_left(self, width: int) -> float | None:
-        """The time for the pairs that are left of each kind, at the pace of those done so far.
+        """Estimate the remaining time from the remaining pairs of each kind and the pace so far.
 
-        A kind that has not begun is assumed to run at the slowest pace seen; None before there is any.
+        A kind that has not started is assumed to run at the slowest observed pace; None without any.
         """
         todo: defaultdict[str, float] = defaultdict(float)
         seconds: defaultdict[str, float] = defaultdict(float)

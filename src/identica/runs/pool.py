@@ -1,4 +1,4 @@
-"""All the runs of a study on an engine, with results in a folder that is shared by all workers.
+"""Execution of all runs of a study on an engine, with results in a folder shared by all workers.
 
 If a worker dies, its run is retried.
 """
@@ -23,21 +23,21 @@ from identica.runs import folder as runs
 from identica.runs.engines import Engine, one_line
 from identica.runs.memory import keep_freed_memory
 
-DEATHS = 2  # runs that were under way this often when a worker died are retried once more, alone
+DEATHS = 2  # a run that was active at this many worker deaths is retried once more, alone
 TICK = 1.0  # seconds between two progress reports
 
 
 def run_all(
     engine: Engine, jobs: Sequence[Job], folder: Path, say: Callable[[str], None] = print
 ) -> dict[str, str]:
-    """Do all jobs, each in its own folder below `folder`; return why jobs failed, by name.
+    """Execute all jobs, each in its own subfolder of `folder`; return error messages of failed jobs by name.
 
-    A run that raises has failed. When a worker dies, the runs under way are retried; those that were
-    under way twice are retried one by one, so that a run that kills its worker fails alone.
+    A run that raises has failed. When a worker dies, all active runs are retried; those that were active at
+    two deaths are retried one at a time, so that a run that kills its worker fails alone.
     """
     from joblib import delayed
 
-    # the longest first, so that none of them is left for the end
+    # longest first, which shortens the total time
     todo = {job.name: job for job in sorted(jobs, key=lambda job: -job.pairs)}
     failures: dict[str, str] = {}
     deaths: Counter[str] = Counter()
@@ -51,7 +51,7 @@ def run_all(
             try:
                 with engine.places(width) as parallel:
                     outcome = dict(parallel(tasks))
-            except Exception as error:  # whatever the back end raises when a worker dies
+            except Exception as error:  # depends on the back end
                 outcome = {job.name: None for job in batch if _is_done(folder / job.name, job)}
                 lost = [
                     job.name
@@ -95,10 +95,10 @@ def _under_way(folder: Path, session: Path) -> bool:
 
 
 def read_progress(folder: Path) -> dict[str, Any] | None:
-    """How far a run is: {"session": …, "step": …, "steps": …, "doing": …}, None if unknown."""
+    """Progress of a run: {"session": …, "step": …, "steps": …, "doing": …}; None if unknown."""
     with suppress(OSError, ValueError):
-        found: dict[str, Any] = json.loads((folder / runs.PROGRESS).read_text(encoding="utf-8"))
-        return found
+        progress: dict[str, Any] = json.loads((folder / runs.PROGRESS).read_text(encoding="utf-8"))
+        return progress
     return None
 
 
@@ -110,7 +110,7 @@ class StoppedError(Exception):
 
 
 def do(job: Job, folder: Path, session: Path, threads: int) -> tuple[str, str | None]:
-    """Do one job in a worker, unless it is done; return its name, and why it failed if it did."""
+    """Execute one job in a worker unless it is finished; return its name and, if it failed, the reason."""
     if not session.exists():
         return job.name, f"{folder.parent} is not shared with {socket.gethostname()}"
     if torch := sys.modules.get("torch"):  # it is there if the job needs it
@@ -129,7 +129,7 @@ def do(job: Job, folder: Path, session: Path, threads: int) -> tuple[str, str | 
 
 
 def _reporter(folder: Path, session: Path) -> Tick:
-    """A callback that writes progress.json at intervals, and stops the run once its study has ended."""
+    """A progress callback that writes progress.json at intervals, and stops the run if its study ended."""
     said = -TICK
 
     def tick(step: int, steps: int, doing: str = "", /) -> None:
@@ -150,9 +150,9 @@ def _reporter(folder: Path, session: Path) -> Tick:
 
 
 def lead(jobs: Sequence[Job], folder: Path) -> None:
-    """Do jobs in turn as the first process of a group, while the others `follow`.
+    """Execute jobs in order as the first process of a group, while the others `follow`.
 
-    If a run raises, all processes end, since none can know how far the others have come.
+    If a run raises, all processes end, as none knows the state of the others.
     """
     keep_freed_memory()
     with _session(folder) as session:
@@ -166,7 +166,7 @@ def lead(jobs: Sequence[Job], folder: Path) -> None:
 
 
 def follow(jobs: Sequence[Job], folder: Path) -> None:
-    """Take part in the jobs that the first process of a group does, as often as it begins them."""
+    """Take part in the jobs of the first process of a group, whenever it starts one."""
     keep_freed_memory()
     for job in jobs:
         while _begins():

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from identica.studies.published import Published, Row
     from identica.studies.runner import Outcome, report, reproduce
 
-# workers that only wait for something to do need not load torch
+# idle workers need not load torch
 _HOME = {
     **dict.fromkeys(["STUDIES", "find", "load"], "catalogue"),
     **dict.fromkeys(["Outcome", "report", "reproduce"], "runner"),

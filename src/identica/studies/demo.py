@@ -1,4 +1,4 @@
-"""The main job: invert a hidden mixing of ten factors on the sphere, and report on it."""
+"""The demo: invert a hidden mixing of ten factors on the sphere, and write a report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An experiment: its data, objective, stages and score; how it runs, resumes and is read back."""
+"""The `Experiment` base class: configuration, training stages, resuming, and loading of finished runs."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class Stage(NamedTuple):
     """One training of an experiment.
 
     Attributes:
-        objective, sample, training, seed, score: as in `train`.
-        name: of its folder below parts/; empty for an experiment of one stage.
-        recorded: whether its scores belong to the curve of the run.
-        positives: pairs in which each observation of a batch is the anchor.
+        objective, sample, training, seed, score: arguments of `train`.
+        name: name of its folder in parts/; empty for an experiment with a single stage.
+        recorded: whether its scores are part of the learning curve of the run.
+        positives: number of pairs per anchor in a batch.
     """
 
     objective: nn.Module
@@ -45,7 +45,7 @@ class Stage(NamedTuple):
 
 
 class Context(NamedTuple):
-    """Where a run is: its folder, and how to report what it does between two stages."""
+    """The folder of a run, and a callback to report progress between stages."""
 
     folder: Path
     say: Callable[[str], None] = lambda doing: None
@@ -55,11 +55,11 @@ Stages = Generator[Stage, Scores, tuple[nn.Module | None, Scores]]
 
 
 class Experiment(ABC):
-    """A run to do. It is plain data, so that it can be sent to another process.
+    """A run, as plain data that can be sent to another process.
 
-    Its stages are a generator: each `yield` of a `Stage` trains it and gives its last record, and what it
-    returns is the trained objective (None where nothing is trained) with the final scores. Stages that were
-    finished before a run was killed are passed over.
+    `stages` is a generator: each `yield` of a `Stage` trains it and evaluates to its last record. It returns
+    the trained objective (None if nothing is trained) and the final scores. When an interrupted run resumes,
+    finished stages are skipped.
     """
 
     seed: int
@@ -67,15 +67,15 @@ class Experiment(ABC):
     @property
     @abstractmethod
     def config(self) -> dict[str, Any]:
-        """Everything that decides the result, as plain data for config.json."""
+        """Everything that determines the result, as plain data for config.json."""
 
     @abstractmethod
     def stages(self, context: Context) -> Stages:
-        """The trainings, in turn."""
+        """Yield the training stages in order."""
 
     @abstractmethod
     def objective(self) -> tuple[nn.Module, nn.Module | Encode]:
-        """What is trained, as it is before, and the part of it that gives codes."""
+        """The untrained objective, and the part of it that computes codes."""
 
     @property
     @abstractmethod
@@ -93,7 +93,7 @@ class Experiment(ABC):
         return sum(training.steps * training.batch for training in self.trainings)
 
     def run(self, folder: Path, tick: Tick = lambda *_: None) -> dict[str, Any]:
-        """Train and score, from wherever an earlier run stopped; the content of result.json."""
+        """Train and evaluate, resuming an interrupted run; return the content of result.json."""
         total = sum(training.steps for training in self.trainings)
         history, done, seconds, pairs = History(), 0, 0.0, 0
         stages = self.stages(Context(folder, lambda doing: tick(done, total, doing)))
@@ -133,7 +133,7 @@ class Experiment(ABC):
         return {"scores": scores, "seconds": seconds, "pairs": pairs, "seed": self.seed}
 
     def trained(self, folder: Path) -> tuple[nn.Module, Any]:
-        """The objective of a finished run with its weights, and the part of it that gives codes."""
+        """Load the trained objective of a finished run, and the part of it that computes codes."""
         objective, encode = self.objective()
         checkpoints.load_weights(folder / WEIGHTS, objective.eval())
         return objective, encode
@@ -141,7 +141,7 @@ class Experiment(ABC):
 
 @dataclass(frozen=True)
 class RowExperiment(Experiment):
-    """A row with a seed; by default it is trained in one stage."""
+    """A row of a table with a seed; trained in a single stage by default."""
 
     row: Any
     seed: int
@@ -157,7 +157,7 @@ class RowExperiment(Experiment):
 
 
 def _counted(tick: Tick, stage: Stage, done: int, total: int) -> Callable[[int, int], None]:
-    """Report the steps of a stage as steps of the whole run; stages that do not count, by name."""
+    """Report the steps of a stage as steps of the whole run, or its name if it does not count."""
 
     def report(step: int, steps: int) -> None:
         if done < total:

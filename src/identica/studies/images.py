@@ -1,4 +1,4 @@
-"""What studies of images share: their methods, the codes of many images, and pictures of what codes mean."""
+"""Shared code of the image studies: training methods, encoding of many images, and plots of the codes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Matrix = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
 CODES = 10
-SHOWN = 3_000  # images behind a picture
+SHOWN = 3_000  # images used for a plot
 
 # the autoencoders, and the terms of their objectives as published
 VAES: dict[str, Any] = {"β-VAE": BetaVAE, "SlowVAE": SlowVAE, "Ada-GVAE": AdaGVAE}
@@ -47,7 +47,7 @@ def method_objective(
     white: int = 1,
     anneal: tuple[float, int] | None = None,
 ) -> tuple[nn.Module, nn.Module]:
-    """What the method of a row trains, and the part of it that gives codes.
+    """The objective of a method, and the part of it that computes codes.
 
     Args:
         network: see `NETWORKS`; contrastive models have the encoder of the autoencoders.
@@ -74,7 +74,7 @@ def pair_sampler(
     images: Callable[[NDArray[Any]], NDArray[np.uint8]],
     factors: Callable[[NDArray[Any]], NDArray[Any]] = lambda chosen: chosen,
 ) -> Sampler:
-    """Draws `pairs` of a size with a seed, and gives their images and factors."""
+    """A sampler that draws `pairs` and returns their images and factors."""
 
     def sample(size: int, /, *, generator: torch.Generator) -> Pairs:
         drawn = pairs(size, int(torch.randint(2**62, (), generator=generator)))
@@ -93,8 +93,8 @@ def meaning(
     which: str,
     vae: VAE | None = None,
 ) -> list[Picture]:
-    """Each factor (N×d) against the code (N×n) that is matched to it, and how images change with one code:
-    `images` of given rows, or what the decoder of an autoencoder makes of its codes."""
+    """Plot each factor (N×d) against the code (N×n) matched to it, and how images change with a single
+    code: `images` returns those of given rows; an autoencoder decodes its codes instead."""
     from identica.report import plots
 
     columns = match(z, codes, "spearman").columns
@@ -145,9 +145,9 @@ def walks(codes: Matrix, columns: Rows, stops: int = 9) -> Rows:
 
 @torch.no_grad()
 def traversals(vae: VAE, codes: Matrix, columns: Rows, stops: int = 9) -> NDArray[np.uint8]:
-    """What a decoder draws as one code alone moves through its quantiles, around a typical sample.
+    """Decode a typical sample while one code at a time moves through its quantiles.
 
-    Gives grey images of 0…255, len(columns)×stops×64×64.
+    Returns grey images of 0…255, len(columns)×stops×64×64.
     """
     _, places = moved(codes, columns, stops)
     drawn = vae.decoder(torch.from_numpy(places).float().flatten(0, 1)).sigmoid()

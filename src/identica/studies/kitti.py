@@ -24,7 +24,7 @@ from identica.studies.study import Finished, Picture, Study, Target
 from identica.studies.synthetic import space_name
 from identica.training import Sampler
 
-SCORED, WATCHED = 10_000, 2_000  # frames for the result, and in training
+SCORED, WATCHED = 10_000, 2_000  # frames scored in the end, and during training
 
 
 @dataclass(frozen=True)

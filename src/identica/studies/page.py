@@ -1,4 +1,4 @@
-"""The page of a study: our figures beside the published ones, sortable, with pictures of every row."""
+"""The HTML page of a study: a sortable table of our figures and the published ones, and plots per row."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def write_study_page(path: Path, study: Study[Any], entries: Sequence[Entry]) ->
 
 
 def tone(words: str) -> str:
-    """The colour of what is said of a row: that of a promise, of a missing one, or none."""
+    """The colour of a remark about a row: guaranteed, not guaranteed, or neutral."""
     starts = {"Guaranteed": "yes", "Not guaranteed": "unsure"}
     return next((colour for start, colour in starts.items() if words.startswith(start)), "")
 
@@ -58,7 +58,7 @@ def _score(study: Study[Any], entry: Entry, verdict: Any) -> dict[str, Any]:
 
     label = study.label(entry.target)
     factor, digits = (100, 2) if study.unit == "%" else (1, 4)
-    # what was never published sorts below everything that was
+    # unpublished scores sort last
     figure, unknown = entry.target.published, "-Infinity"
     difference = None if figure is None else factor * (entry.ours.mean - figure.mean)
     return {

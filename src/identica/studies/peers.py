@@ -24,10 +24,10 @@ def cebra_is_installed() -> bool:
 
 
 def linear(kind: str, counts: Counts, n: int, *, window: int = 1, seed: int) -> Encode:
-    """n principal or independent components ("pca" or "fastica") as a function of counts.
+    """Fit n principal or independent components ("pca" or "fastica"); returns a function of counts.
 
-    They are those of the square roots of counts, whose noise is alike for all, smoothed by a window in time,
-    with columns standardised.
+    They are computed from standardised square roots of counts (which equalises the noise), smoothed over a
+    window in time.
     """
     from sklearn.decomposition import PCA, FastICA
     from sklearn.exceptions import ConvergenceWarning
@@ -39,22 +39,26 @@ def linear(kind: str, counts: Counts, n: int, *, window: int = 1, seed: int) -> 
         method = FastICA(n, whiten="unit-variance", max_iter=1000, tol=1e-3, random_state=seed)
     model = make_pipeline(StandardScaler(), method)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # what it found counts all the same
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the result is scored in any case
         model.fit(smoothed(np.sqrt(counts.astype(float)), window))
     return lambda rows: np.asarray(model.transform(smoothed(np.sqrt(rows.astype(float)), window)))
 
 
-def cebra(counts: Counts, n: int, *, seed: int, iterations: int = 5000) -> Encode:
-    """CEBRA's codes from time alone, with the settings of its authors' demo of the hippocampus.
+def cebra(
+    counts: Counts, n: int, *, seed: int, iterations: int = 5000, labels: Counts | None = None
+) -> Encode:
+    """Train CEBRA-Time or, with continuous labels N×m, CEBRA-Behavior, with the settings of its authors'
+    demo of the hippocampus.
 
-    It sees ten bins around each row. Positives are ten bins apart, so that these hardly overlap.
+    It sees ten bins around each row. Positives are ten bins apart, so that these hardly overlap; with
+    labels, positives are rows whose labels differ as those of rows ten bins apart do.
     """
     import torch
     from cebra import CEBRA
 
     model = CEBRA(
         model_architecture="offset10-model",
-        conditional="time",
+        conditional="time" if labels is None else "time_delta",
         time_offsets=10,
         output_dimension=n,
         batch_size=512,
@@ -64,5 +68,6 @@ def cebra(counts: Counts, n: int, *, seed: int, iterations: int = 5000) -> Encod
     )
     with torch.random.fork_rng(devices=[]):  # it draws from the global generator
         torch.manual_seed(seed)
-        model.fit(counts.astype(np.float32))
+        given = () if labels is None else (labels.astype(np.float32),)
+        model.fit(counts.astype(np.float32), *given)
     return lambda rows: np.asarray(model.transform(rows.astype(np.float32)), float)

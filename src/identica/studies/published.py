@@ -22,7 +22,7 @@ class Published:
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a table: the true process, the model, and what was published of it.
+    """A row of a table: the true process, the model, and the published figures.
 
     `match` says whether the paper counts the model's assumptions as those of the process;
     `must_fail` marks the rows where theory forbids a high score.
@@ -42,11 +42,11 @@ class Row:
 
 def _scores(names: Iterable[str], *percents: float | tuple[float, float]) -> dict[str, Published]:
     """Figures by name, printed in %: means, or means and standard deviations."""
-    found = {}
+    scores = {}
     for name, figure in zip(names, percents, strict=False):
         mean, *std = figure if isinstance(figure, tuple) else (figure,)
-        found[name] = Published(round(mean / 100, 6), round(std[0] / 100, 6) if std else None)
-    return found
+        scores[name] = Published(round(mean / 100, 6), round(std[0] / 100, 6) if std else None)
+    return scores
 
 
 def _row(
@@ -129,7 +129,7 @@ WORKSHOP_TABLE1 = [
 
 @dataclass(frozen=True)
 class KittiRow:
-    """A row: a method, the largest step between the frames of a pair, and what was published of it.
+    """A row: a method, the largest lag between the frames of a pair, and the published figures.
 
     Contrastive methods have a space for their codes, and compare them by ‖·‖_p^p.
     """
@@ -184,7 +184,7 @@ _ALL = (*METRICS, "mcc")
 
 @dataclass(frozen=True)
 class SpriteRow:
-    """A row: a method, the version of the data, and what was published of it, by score.
+    """A row: a method, the version of the data, and the published figures by score.
 
     The version of dSprites is the distribution of its pairs, "UNI" or "LAP"; that of Natural Sprites is
     "discrete" or "continuous". Contrastive rows have the α and p of L_AU(α, p).
@@ -236,8 +236,8 @@ WORKSHOP_TABLE4 = [
 
 @dataclass(frozen=True)
 class ImageRow:
-    """A row of the table: a conditional (None: two augmented views of one image), a model, and what
-    was published, by score. Rows of other kinds than "contrastive" have neither."""
+    """A row of the table: a conditional (None: two augmented views of one image), a model, and the
+    published figures by score. Only rows of the kind "contrastive" have a conditional and a model."""
 
     row: int
     published: dict[str, Published]
@@ -249,8 +249,8 @@ class ImageRow:
     kind: str = "contrastive"
 
 
-# The paper does not print the width. At this one the seven easy factors do not tell a pair from the rest
-# of a batch, and the angles have to be learnt. Both conditionals have the same standard deviation.
+# The paper does not state the width. At this one, the seven easy factors do not identify a pair within
+# a batch, so the angles have to be learnt. Both conditionals have the same standard deviation.
 N50, L50 = Normal(0.5), Laplace(0.3536)
 _BOTH = "r2", "mcc"
 

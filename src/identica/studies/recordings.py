@@ -187,7 +187,7 @@ class RecordingRun:
         n = self.row.codes
         if self.kind in peers.LINEAR:
             return peers.linear(self.kind, counts, n, window=window, seed=self.seed)
-        options = {} if self.steps is None else {"iterations": self.steps}
+        options: dict[str, Any] = {} if self.steps is None else {"iterations": self.steps}
         n += self.row.what == "factors"  # its codes have unit length, so a box takes one more
         return peers.cebra(counts, n, seed=self.seed, **options)
 

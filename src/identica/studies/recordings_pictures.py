@@ -1,4 +1,4 @@
-"""Pictures of fitted recordings: the track unrolled, the ring, what was decoded over time, the fits."""
+"""Plots of fitted recordings: learning curves, codes, and decoded labels over time."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ from identica.studies.study import Finished, Picture, read_metrics
 if TYPE_CHECKING:
     from identica.studies.recordings import RecordingRun
 
-SHOWN = 40.0  # seconds of the test that are drawn against time
-POINTS = 5000  # codes that are drawn
+SHOWN = 40.0  # seconds of the test data plotted against time
+POINTS = 5000  # codes plotted
 UNITS = {"factors": 1.0, "position": 100.0, "angle": 180 / np.pi}
 PERIODS = {"angle": 360.0}
 NAMES = {"position": "position in cm", "angle": "direction in degrees"}
 
 
 def curves(runs: Sequence[Finished], shuffled: Sequence[Finished]) -> list[Picture]:
-    """Training of the first seed, and of rows in random order, if their histories are there."""
+    """Learning curves of the first seed and of the shuffled copy, if their histories are available."""
     named = {"recording": runs, "rows in random order": shuffled}
-    found = {
+    histories = {
         name: read_metrics(some[0].folder, "step", "loss", "bits")
         for name, some in named.items()
         if some
     }
-    found = {name: records for name, records in found.items() if records}
-    if not found:
+    histories = {name: records for name, records in histories.items() if records}
+    if not histories:
         return []
     caption = "Loss in training and held-out evidence; the dot is where the weights are from"
-    return [Picture(caption, plots.inline(plots.fit_curves(found), dpi=90))]
+    return [Picture(caption, plots.inline(plots.fit_curves(histories), dpi=90))]
 
 
 def recovered(runs: Mapping[str, tuple[RecordingRun, Finished]]) -> list[Picture]:
-    """Codes of the test by each model, and what is decoded from those of the contrastive one."""
+    """Test codes of each model, and the labels decoded from those of the contrastive model."""
     from identica.estimator import ContrastiveICA
 
     if "contrastive" not in runs:
@@ -51,7 +51,7 @@ def recovered(runs: Mapping[str, tuple[RecordingRun, Finished]]) -> list[Picture
     data, what, seed = run.data(), run.row.what, f"seed {finished.seed}"
     known, test = run.coded(encode, data)(finished.result.get("smoothing", 1))
     codes = {"contrastive": test.codes}
-    if what == "angle":  # all at the same distance from the middle, they would cover each other
+    if what == "angle":  # points of a ring would cover each other, so the radius grows with time
         codes["contrastive"] = test.codes * np.linspace(0.75, 1, len(test.codes))[:, None]
     if "pca" in runs:
         other, pca = runs["pca"]
@@ -82,8 +82,8 @@ def _codes(what: str, codes: Mapping[str, NDArray[np.float64]], test: Labelled) 
     """The picture of some codes of the test, as the address of an <img>."""
     some = slice(None, None, -(-len(test.label) // POINTS))
     if what == "factors":
-        found = aligned(test.label, test.codes, "permutation")
-        return plots.inline(plots.true_against_recovered(test.label[some], found[some]), dpi=90)
+        recovered = aligned(test.label, test.codes, "permutation")
+        return plots.inline(plots.true_against_recovered(test.label[some], recovered[some]), dpi=90)
     figure = plots.coloured_codes(
         {name: each[some] for name, each in codes.items()},
         _shown(what, test.label[some]),

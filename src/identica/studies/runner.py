@@ -1,4 +1,4 @@
-"""Reproduce a study: do the runs that are not finished, and write the table and the page."""
+"""Reproduction of a study: execute its unfinished runs, and write the table and the page."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 from identica import distributed
 from identica._io import is_locked, write_json, write_text
-from identica._validate import as_path, instance
+from identica._validate import as_path, flag, instance
 from identica.errors import InputError
 from identica.runs import Job, engines, pool
 from identica.runs import folder as runs
@@ -29,9 +29,9 @@ SEEDS = range(5)
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of a study: its folder, the table as text, and why runs failed, by label.
+    """The outcome of a study: its folder, the table as text, and error messages of failed runs by label.
 
-    `kept` names the figures taken from an earlier table, because not all of their runs are here.
+    `kept` names the figures taken from an earlier table because some of their runs are missing.
     """
 
     folder: Path
@@ -44,7 +44,7 @@ class Outcome:
 
 
 class Planned(NamedTuple):
-    """A planned run, all its uses (row, kind, seed), and its state."""
+    """A planned run, the (row, kind, seed) triples that use it, and its state."""
 
     job: Job
     uses: list[tuple[int, str, int]]
@@ -70,24 +70,24 @@ def reproduce(
     out: Path | None = None,
     stream: TextIO | None = None,
 ) -> Outcome:
-    """Do the runs of a study that are not done yet, and write table.json, table.md and report.html.
+    """Execute the unfinished runs of a study, and write table.json, table.md and report.html.
 
-    An existing table loses nothing: a score with more seeds than there are runs, as in a clone of a
-    repository without the run folders, stays as it is.
+    An existing table is never replaced by less: a score with more seeds than there are runs, as in a clone
+    of a repository without run folders, is kept.
 
-    In a group of processes (see `identica.distributed`) all work on one run after the other, and a run
-    that fails ends the study. The first process writes; the outcome of the others has no table.
+    In a group of processes (see `identica.distributed`), all processes work on the same run, and a failed run
+    ends the study. Only the first process writes; the outcome of the others has no table.
 
     Args:
-        study: a name (see `STUDIES`), or a study of your own.
+        study: a name (see `STUDIES`) or a `Study`.
         rows: numbers of the rows, all by default.
         seeds: 0 to 4 by default.
         preset: "fast" or "paper", or a `Recipe`.
-        workers: runs at a time; by default one per core.
+        workers: number of parallel runs; by default one per core.
         engine: "local", "ray" or "dask".
         address: of a Ray or Dask cluster.
         out: folder of the study, identica-STUDY by default.
-        stream: where progress goes, stderr by default.
+        stream: stream for progress, stderr by default.
     """
     study = study if isinstance(study, Study) else find(study)
     folder = default_folder(study) if out is None else as_path("out", out)
@@ -102,7 +102,7 @@ def reproduce(
         table.recorded(folder, study)  # it may raise: better now than after hours of work
         return [item.job.name for item in planned if item.state != "done"]
 
-    left = distributed.from_first(unfinished)  # what the others see may be out of date by then
+    left = distributed.from_first(unfinished)  # other processes may see an outdated folder
     todo = [item.job for item in planned if item.job.name in left]
     labels = {item.job.name: item.label for item in planned}
     names = {use: item.job.name for item in planned for use in item.uses}
@@ -189,7 +189,7 @@ def report(folder: Path, study: Study[Any] | None = None, *, force: bool = False
     study = find(name) if study is None else study
     with runs.claim(folder):
         entries = table.collect(folder, study)
-        lost = "" if force else table.more(table.recorded(folder, study), entries)
+        lost = "" if flag("force", force) else table.more(table.recorded(folder, study), entries)
         if lost:
             raise InputError(
                 f"{folder / table.TABLE} has more than the runs in {folder / table.RUNS} give, so it "

@@ -25,9 +25,8 @@ from identica.training import Sampler
 
 @dataclass(frozen=True)
 class Scoring:
-    """How many points each metric is fitted to (`train`) and scored on (`test`), as published; how
-    many images are encoded for BetaVAE and FactorVAE to draw theirs from; how many are watched
-    during training."""
+    """Sample sizes of the metrics: points to fit (`train`) and to score (`test`), as published; encoded
+    images from which BetaVAE and FactorVAE draw; and images scored during training."""
 
     train: int = 10_000
     test: int = 5_000
@@ -116,7 +115,7 @@ class SpritesExperiment(RowExperiment):
 
     @property
     def anneal(self) -> tuple[float, int] | None:
-        """The annealing of the loss, see `AlignUniform`: an α above .99 learns too slowly by itself."""
+        """The annealing of the loss, see `AlignUniform`; α above .99 trains too slowly without it."""
         if self.recipe.alpha_start is None or self.row.alpha <= 0.99:
             return None
         return self.recipe.alpha_start, 4 * self.recipe.training.steps // 5
@@ -158,19 +157,19 @@ class SpritesExperiment(RowExperiment):
         discrete = self.row.version != "continuous"
         train, test = self.scoring.train, self.scoring.test
         z, h = self.encoded(data, model, self.scoring.images if discrete else train)
-        found: Scores = {"mcc": metrics.mcc(z[:train], h[:train], "spearman")}
+        scores: Scores = {"mcc": metrics.mcc(z[:train], h[:train], "spearman")}
         if not discrete:
-            return found
+            return scores
         draw, d = metrics.sampler_from(z, h), z.shape[1]
         sizes: dict[str, Any] = {"train": train, "test": test, "random_state": self.seed}
-        found["beta_vae"] = metrics.beta_vae(draw, d, **sizes)
-        found["factor_vae"] = metrics.factor_vae(draw, h[:train], d, **sizes)
-        found["mig"] = metrics.mig(z[:train], h[:train])
-        found["modularity"] = metrics.modularity(z[:train], h[:train])
+        scores["beta_vae"] = metrics.beta_vae(draw, d, **sizes)
+        scores["factor_vae"] = metrics.factor_vae(draw, h[:train], d, **sizes)
+        scores["mig"] = metrics.mig(z[:train], h[:train])
+        scores["modularity"] = metrics.modularity(z[:train], h[:train])
         z, h = z[: train + test], h[: train + test]  # split again by the metrics themselves
-        found["dci"] = metrics.dci(z, h, random_state=self.seed).disentanglement
-        found["sap"] = metrics.sap(z, h, random_state=self.seed)
-        return found
+        scores["dci"] = metrics.dci(z, h, random_state=self.seed).disentanglement
+        scores["sap"] = metrics.sap(z, h, random_state=self.seed)
+        return scores
 
 
 # --- the studies ------------------------------------------------------------------------------------
@@ -182,8 +181,8 @@ class SpritesTable(Study[SpriteRow]):
     scored_on = "drawn images"
     scorings: ClassVar[dict[str, Scoring]] = {"fast": Scoring(images=20_000), "paper": Scoring()}
     legend = (
-        "In %, mean ± standard deviation over seeds (how many). Modularity counts codes that know "
-        "nothing as 0, where the published one counts them as nearly 1."
+        "In %, mean ± standard deviation (number of seeds). Modularity is 0 for uninformative codes, "
+        "but nearly 1 in the published implementation."
     )
     within = (
         "no further from the published figure, whose deviation is not known, than our own deviation, "

@@ -1,4 +1,4 @@
-"""What a study is: rows beside published figures, and an experiment for each row, kind and seed."""
+"""The `Study` base class: rows with published figures, and an experiment for each row, kind and seed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from identica.plots.curves import SCORES as SCORES
 from identica.runs import Job
 from identica.runs.folder import METRICS, plain
 
-if TYPE_CHECKING:  # workers that only wait for something to do need not load torch
+if TYPE_CHECKING:  # idle workers need not load torch
     from identica.recipes import Preset
     from identica.studies.published import Published
 
@@ -33,8 +33,8 @@ R = TypeVar("R", bound=Record)
 
 
 class Target(NamedTuple):
-    """A score of a row: the kind of run it comes from, its name, the published figure if any, and where ours
-    may lie relative to it ("below", "within", "above"). If `accepted` is empty, it is not judged."""
+    """A score of a row: the kind of its runs, its name, the published figure if any, and where ours
+    may lie relative to it ("below", "within", "above"); if `accepted` is empty, they are not compared."""
 
     kind: str
     score: str
@@ -45,7 +45,7 @@ class Target(NamedTuple):
 class Ours(NamedTuple):
     """Our figure: mean and standard deviation over seeds, and the standard error of the mean.
 
-    Of a study whose summary is the median: median, and mean absolute deviation from it.
+    If the summary of the study is the median: median, and mean absolute deviation from it.
     """
 
     mean: float
@@ -57,7 +57,7 @@ class Ours(NamedTuple):
 class Verdict(NamedTuple):
     """Where our figure lies ("above", "within" or "below"), and whether that is as expected.
 
-    `good` is None if it is not judged; the word is a dash if nothing was published.
+    `good` is None if they are not compared; the word is a dash if nothing was published.
     """
 
     word: str
@@ -65,7 +65,7 @@ class Verdict(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """An image for the page, as the address of an <img>, with its caption."""
+    """An image for the page, as a data URL, with its caption."""
 
     caption: str
     source: str
@@ -84,17 +84,17 @@ class Study(ABC, Generic[R]):
     """A table to reproduce.
 
     Attributes:
-        name: as on the command line.
-        title: as on the page.
+        name: name on the command line.
+        title: title of the page.
         rows: the records, in the order of the table.
     """
 
     unit = "%"
     summary = "mean"  # or "median": how scores are summarised over seeds, as published
-    scored_on = "unseen pairs"  # in training
-    side_by_side = True  # whether every column of figures has a published one beside it
-    by_kind = False  # whether the table has a line for each kind of a row, not one for all
-    legend = "In %, mean ± standard deviation over seeds (how many)."
+    scored_on = "unseen pairs"  # data of the scores during training
+    side_by_side = True  # whether every column of figures has a published counterpart
+    by_kind = False  # whether the table has one line per row and kind, instead of one per row
+    legend = "In %, mean ± standard deviation (number of seeds)."
     within = (
         "no further from the published mean than its standard deviation, or 0.2 points if that is "
         "more"
@@ -104,10 +104,10 @@ class Study(ABC, Generic[R]):
         self.name, self.title, self.rows = name, title, list(rows)
 
     def ready(self, rows: Sequence[R]) -> None:
-        """Raise an error if something that runs of these rows need is missing, such as a data set."""
+        """Raise an error if a requirement of these rows is missing, such as a data set."""
 
     def absent(self, kind: str) -> str:
-        """Why runs of a kind cannot be done here, so that they are left out; empty if they can."""
+        """Why runs of a kind are skipped, such as a missing package; empty if they are not."""
         return ""
 
     @abstractmethod
@@ -120,14 +120,14 @@ class Study(ABC, Generic[R]):
 
     @abstractmethod
     def cells(self, row: R) -> dict[str, str]:
-        """The cells of a row beside its figures, by column."""
+        """The cells that describe a row, by column."""
 
     def label(self, target: Target) -> str:
         """The column of a score."""
         return SCORES.get(target.score, target.score)
 
     def notes(self, runs: Sequence[Finished]) -> dict[str, str]:
-        """What the table says of finished runs of a kind beside their scores, by column."""
+        """Further cells for the finished runs of a kind, by column."""
         return {}
 
     def words(self, row: R) -> str:
@@ -135,7 +135,7 @@ class Study(ABC, Generic[R]):
         return ""
 
     def tolerance(self, target: Target, ours: Ours) -> float:
-        """How far from the published figure counts as within."""
+        """The largest difference from the published figure that counts as within."""
         std = None if target.published is None else target.published.std
         return max(std or 0.0, 0.002)
 
@@ -152,33 +152,33 @@ class Study(ABC, Generic[R]):
         """The experiment of a finished run, from its configuration."""
         from identica.recipes import from_config
 
-        found = self.experiment(row, run.config["kind"], run.seed, from_config(run.config))
-        if plain(found.config) != run.config:
+        experiment = self.experiment(row, run.config["kind"], run.seed, from_config(run.config))
+        if plain(experiment.config) != run.config:
             raise InputError(f"{run.folder} is a run of another version")
-        return found
+        return experiment
 
     def pictures(self, row: R, runs: Mapping[str, list[Finished]]) -> list[Picture]:
-        """Pictures of a row from its finished runs, by kind: training curves, and what was recovered."""
+        """Plots of a row from its finished runs, by kind: learning curves and recovered factors."""
         kind = getattr(row, "kind", "contrastive")
-        found = runs.get(kind, [])
-        if not found:
+        finished = runs.get(kind, [])
+        if not finished:
             return []
         pictures: list[Picture] = []
         for target in self.targets(row):
             if target.kind == kind:
                 goal = None if target.published is None else target.published.mean
-                drawn = curves(found, target.score, goal=goal, on=self.scored_on)
-                pictures += [p._replace(caption=p.caption + self.aside(found[0])) for p in drawn]
+                drawn = curves(finished, target.score, goal=goal, on=self.scored_on)
+                pictures += [p._replace(caption=p.caption + self.aside(finished[0])) for p in drawn]
         with suppress(InputError):  # without weights or data, only these pictures are missing
-            pictures += self.recovered(self.read_back(row, found[0]), found[0])
+            pictures += self.recovered(self.read_back(row, finished[0]), finished[0])
         return pictures
 
     def aside(self, run: Finished) -> str:
-        """What a reader of a run's training curves needs to know about them."""
+        """An explanation to add to the caption of the learning curves."""
         return ""
 
     def recovered(self, experiment: Any, run: Finished) -> list[Picture]:
-        """Pictures of the factors and codes of a finished run."""
+        """Plots of the factors and codes of a finished run."""
         return []
 
     def show(self, value: float, score: str = "") -> str:
@@ -186,7 +186,7 @@ class Study(ABC, Generic[R]):
         return f"{100 * value:.2f}"
 
     def spread(self, ours: Ours) -> float:
-        """What the table prints after ±."""
+        """The value printed after ± in the table."""
         return ours.std
 
     def select(self, rows: Iterable[int] | None) -> list[R]:
@@ -205,7 +205,7 @@ class Study(ABC, Generic[R]):
 
 
 def read_metrics(folder: Path, *names: str) -> list[dict[str, float]]:
-    """The history of a finished run, empty if it is gone, damaged or lacks some of the names."""
+    """The history of a finished run; empty if it is missing, damaged or lacks one of the names."""
     with suppress(OSError, ValueError, TypeError, AttributeError, OverflowError, RecursionError):
         lines = (folder / METRICS).read_text(encoding="utf-8").splitlines()
         records = [{key: float(n) for key, n in json.loads(line).items()} for line in lines]
@@ -215,7 +215,7 @@ def read_metrics(folder: Path, *names: str) -> list[dict[str, float]]:
 
 
 def curves(runs: Sequence[Finished], score: str, *, goal: float | None, on: str) -> list[Picture]:
-    """A picture of a score during training, by seed; none if no run has kept its history."""
+    """A plot of the learning curves, by seed; none if there are no histories."""
     from identica.report import plots
 
     histories = {f"seed {run.seed}": read_metrics(run.folder, "step", score) for run in runs}
@@ -228,12 +228,12 @@ def curves(runs: Sequence[Finished], score: str, *, goal: float | None, on: str)
 
 
 def numbers(name: str, text: str) -> list[int]:
-    """Whole numbers as typed: one by one, as a range, or both.
+    """Parse a list of whole numbers and ranges.
 
     >>> numbers("rows", "1,3,7-9")
     [1, 3, 7, 8, 9]
     """
-    found: list[int] = []
+    values: list[int] = []
     for part in text.split(","):
         span = re.fullmatch(r"\s*(\d{1,9})\s*(?:-\s*(\d{1,9})\s*)?", part, flags=re.ASCII)
         if not span:
@@ -241,14 +241,14 @@ def numbers(name: str, text: str) -> list[int]:
         first, last = int(span[1]), int(span[2] or span[1])
         if last < first or last - first > 9999:
             raise InputError(f"{name} must have ranges that rise (to 10,000 at most), got {part!r}")
-        found += range(first, last + 1)
-    return list(dict.fromkeys(found))
+        values += range(first, last + 1)
+    return list(dict.fromkeys(values))
 
 
 def check_seeds(seeds: Iterable[int]) -> list[int]:
-    """The seeds, each once."""
+    """Validate the seeds and remove duplicates."""
     listed = members("seeds", seeds, "a list of numbers")
-    found = list(dict.fromkeys(check_seed("seeds", seed) for seed in listed))
-    if not found:
+    unique = list(dict.fromkeys(check_seed("seeds", seed) for seed in listed))
+    if not unique:
         raise InputError("seeds must name at least one seed")
-    return found
+    return unique

@@ -1,4 +1,4 @@
-"""The synthetic tables: known processes, and how far each kind of model inverts them."""
+"""The synthetic tables: recovery of the factors of known processes by each kind of model."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class SyntheticExperiment(Experiment):
 
     @property
     def contrastive(self) -> bool:
-        """Whether it learns from pairs alone."""
+        """Whether the model learns from pairs alone."""
         return self.kind not in ("identity", "supervised")
 
     @property
@@ -75,7 +75,7 @@ class SyntheticExperiment(Experiment):
         return [] if self.kind == "identity" else [self.recipe.training]
 
     def process(self) -> GenerativeProcess:
-        """The true process, with a mixing of its own for each seed."""
+        """The true process, with a different mixing for each seed."""
         row, mixing = self.row, _mixing(self.row.space.dim, seed=self.seed)
         return GenerativeProcess(row.space, row.marginal, row.conditional, mixing)
 
@@ -92,7 +92,7 @@ class SyntheticExperiment(Experiment):
             model = self.model()
             return Contrastive(model, self.recipe.loss(row.model)), model
         network: nn.Module = self.recipe.mlp(n, n, seed=self.seed)
-        # if the codes of the model live in the space of the factors, so do these
+        # codes of a supervised model live in the space of the factors if those of the contrastive one do
         if type(row.model_space) is type(row.space):
             network = nn.Sequential(network, make_head(row.space))
         return Supervised(network), network
@@ -127,7 +127,7 @@ class SyntheticExperiment(Experiment):
     def recovered(
         self, run: Finished, size: int = 4096
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Factors and codes of a finished run on samples that it has not seen, each N×n."""
+        """Factors and codes of a finished run on held-out samples, each N×n."""
         _, model = self.trained(run.folder)
         process = self.process()
         z = process.latents(size, generator=2 * self.seed + 1)
@@ -139,7 +139,7 @@ class SyntheticTable(Study[Row]):
 
     def targets(self, row: Row) -> list[Target]:
         accepted: dict[str, tuple[str, ...]] = {
-            "identity": (),  # raw observations have nothing to reach
+            "identity": (),  # raw observations are not compared
             "supervised": ("within", "above"),
             "contrastive": ("within", "below") if row.must_fail else ("within", "above"),
         }
@@ -175,7 +175,7 @@ class SyntheticTable(Study[Row]):
         return f"{self.guarantee(row)}{fails}"
 
     def guarantee(self, row: Row, kind: str = "contrastive") -> theory.Guarantee:
-        """What the theory promises for a row."""
+        """The theoretical guarantee for a row."""
         mixing = InvertibleMLP(row.space.dim, seed=0, draws=1)  # any injective one will do
         process = GenerativeProcess(row.space, row.marginal, row.conditional, mixing)
         experiment = self.experiment(row, kind, 0, "fast")
@@ -191,7 +191,7 @@ class SyntheticTable(Study[Row]):
         return [Picture(caption, plots.inline(figure, dpi=80))]
 
 
-# --- names and alignment, as in all tables ----------------------------------------------------------
+# --- names and alignment, shared by all tables ------------------------------------------------------
 
 
 def space_name(space: Space) -> str:
@@ -221,7 +221,7 @@ def family_name(family: Family, *, scale: bool = True) -> str:
 def align(
     z: NDArray[np.float64], codes: NDArray[np.float64], score: str
 ) -> tuple[NDArray[np.float64], str]:
-    """The codes after the best map of the kind that the score forgives, and that map in words."""
+    """Align the codes by the best map that the score is invariant to; also returns its description."""
     if score == "mcc":
         return aligned(z, codes, "permutation"), "after the best order, sign and scale"
     return aligned(z, codes, "linear"), "after the best linear map"

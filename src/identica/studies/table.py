@@ -1,4 +1,4 @@
-"""The table of a study, made from its run folders: table.json and table.md."""
+"""The table of a study, computed from its run folders: table.json and table.md."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ NONE: Known = MappingProxyType({})
 
 
 def register(folder: Path, study: Study[Any], runs: Mapping[tuple[int, str, int], str]) -> None:
-    """Note in study.json which run belongs to each (row, kind, seed); later ones replace earlier."""
-    _known(folder, study)  # it may raise: nothing is left behind
+    """Write the run of each (row, kind, seed) to study.json; later runs replace earlier ones."""
+    _known(folder, study)  # raises for another study, before anything is written
     make_folder("out", folder / RUNS)
     with claim(folder):
         entries = [
@@ -52,7 +52,7 @@ def register(folder: Path, study: Study[Any], runs: Mapping[tuple[int, str, int]
 
 
 def _known(folder: Path, study: Study[Any]) -> dict[tuple[int, str, int], str]:
-    """The runs of a study that a folder lists already; one that holds another study is refused."""
+    """The runs of a study that are listed in a folder; raise if it holds another study."""
     if not (folder / MANIFEST).exists():
         return {}
     name, runs = registered(folder)
@@ -69,10 +69,10 @@ def registered(folder: Path) -> tuple[str, dict[tuple[int, str, int], str]]:
     try:
         name, entries = _fields(read_json(path), study=str, runs=list)
         kinds = {"row": int, "kind": str, "seed": int, "run": str}
-        found = [_fields(entry, **kinds) for entry in entries]
+        rows = [_fields(entry, **kinds) for entry in entries]
     except TypeError:
         raise InputError(f"{path} is not the list of a study's runs") from None
-    return name, {(row, kind, seed): run for row, kind, seed, run in found}
+    return name, {(row, kind, seed): run for row, kind, seed, run in rows}
 
 
 def finished(folder: Path, name: str, seed: int) -> Finished | None:
@@ -91,7 +91,7 @@ def finished(folder: Path, name: str, seed: int) -> Finished | None:
 
 
 def _fields(data: Any, **kinds: type) -> list[Any]:
-    """The named values of a JSON object; a `TypeError` unless they are there and of these kinds."""
+    """The named values of a JSON object; a `TypeError` if one is missing or of another type."""
     if not isinstance(data, dict):
         raise TypeError("must be an object")
     for name, kind in kinds.items():
@@ -112,7 +112,7 @@ def recorded(folder: Path, study: Study[Any]) -> Known:
     if not path.exists():
         return {}
     known = {(row.row, t.kind, t.score) for row in study.rows for t in study.targets(row)}
-    found = {}
+    figures = {}
     try:
         for record in _fields({"table": read_json(path)}, table=list)[0]:
             row, kind, score = _fields(record, row=int, kind=str, score=str)
@@ -122,19 +122,19 @@ def recorded(folder: Path, study: Study[Any]) -> Known:
             (seconds,) = _fields(record, seconds=float)
             notes = record.get("notes", {})
             _fields(notes, **dict.fromkeys(notes, str))
-            found[row, kind, score] = Ours(mean, std, seeds, error), seconds, notes
+            figures[row, kind, score] = Ours(mean, std, seeds, error), seconds, notes
     except TypeError:
         raise InputError(f"{path} is not the table of a study") from None
-    if foreign := sorted(found.keys() - known):
+    if foreign := sorted(figures.keys() - known):
         row, kind, score = foreign[0]
         raise InputError(f"{path} has a score that {study.name} has not: row {row} {kind} {score}")
-    return found
+    return figures
 
 
 def collect(folder: Path, study: Study[Any], keep: Known = NONE) -> list[Entry]:
     """Every score that has at least one finished run, in the order of the table.
 
-    Those of `keep` (see `recorded`) stay as they are where there are runs of fewer seeds.
+    A score in `keep` (see `recorded`) is used as it is if there are runs of fewer seeds.
     """
     _, runs = registered(folder)
     entries = []
@@ -144,28 +144,30 @@ def collect(folder: Path, study: Study[Any], keep: Known = NONE) -> list[Entry]:
             if number == row.row and (run := finished(folder, name, seed)):
                 by_kind.setdefault(kind, []).append(run)
         for target in study.targets(row):
-            found = [r for r in by_kind.get(target.kind, []) if target.score in r.result["scores"]]
+            matching = [
+                r for r in by_kind.get(target.kind, []) if target.score in r.result["scores"]
+            ]
             known = keep.get((row.row, target.kind, target.score))
-            if known and known[0].seeds > len(found):
-                entries.append(Entry(row, target, *known, found))
-            elif found:
-                results = [run.result for run in found]
+            if known and known[0].seeds > len(matching):
+                entries.append(Entry(row, target, *known, matching))
+            elif matching:
+                results = [run.result for run in matching]
                 seconds = float(np.mean([result["seconds"] for result in results]))
                 ours = pooled(results, target.score, study.summary)
-                entries.append(Entry(row, target, ours, seconds, study.notes(found), found))
+                entries.append(Entry(row, target, ours, seconds, study.notes(matching), matching))
     return entries
 
 
 def more(table: Known, entries: Sequence[Entry]) -> str:
-    """In words, the scores of a table (see `recorded`) with more seeds than there are runs; empty if none."""
+    """Describe the scores of a table (see `recorded`) with more seeds than runs; empty if there are none."""
     runs = {(e.row.row, e.target.kind, e.target.score): len(e.runs) for e in entries}
-    found = [
+    lost = [
         f"row {row} {kind} {score} ({ours.seeds} seeds, {runs.get((row, kind, score), 0)} here)"
         for (row, kind, score), (ours, *_) in table.items()
         if ours.seeds > runs.get((row, kind, score), 0)
     ]
-    rest = f" and {len(found) - 3} more" if len(found) > 3 else ""
-    return ", ".join(found[:3]) + rest
+    rest = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
+    return ", ".join(lost[:3]) + rest
 
 
 def pooled(results: Sequence[Mapping[str, Any]], score: str, summary: str = "mean") -> Ours:
@@ -179,7 +181,7 @@ def pooled(results: Sequence[Mapping[str, Any]], score: str, summary: str = "mea
     values = [result["scores"][score] for result in results]
     n = len(values)
     std = float(np.std(values, ddof=1)) if n > 1 else 0.0
-    own = [result.get("errors", {}).get(score) for result in results]  # if runs know theirs
+    own = [result.get("errors", {}).get(score) for result in results]  # standard errors of the runs
     error = std / math.sqrt(n) if None in own else math.sqrt(sum(e**2 for e in own)) / n
     if summary == "median":
         middle = float(np.median(values))
@@ -188,9 +190,9 @@ def pooled(results: Sequence[Mapping[str, Any]], score: str, summary: str = "mea
 
 
 def records(study: Study[Any], entries: Sequence[Entry]) -> list[dict[str, Any]]:
-    """The content of table.json; figures that are not in [0, 1] come with their unit and error,
-    and those that are not means with the word for what they are."""
-    found = []
+    """The content of table.json. Figures that are not in [0, 1] have a unit and an error, and those that
+    are not means have a "summary"."""
+    table = []
     for row, target, ours, seconds, notes, _ in entries:
         known = target.published
         record: dict[str, Any] = {
@@ -208,88 +210,96 @@ def records(study: Study[Any], entries: Sequence[Entry]) -> list[dict[str, Any]]
             record["summary"] = study.summary
         if notes:
             record["notes"] = notes
-        found.append(record)
-    return found
+        table.append(record)
+    return table
 
 
 def markdown(study: Study[Any], entries: Sequence[Entry]) -> str:
-    """The table in words: a line for each row, as the paper prints it, or for each kind of a row."""
+    """The table as Markdown, with a line for each row, as in the paper, or for each row and kind."""
     if not entries:
         return f"# {study.title}\n\nNo run is finished yet.\n"
     lines = _by_kind(study, entries) if study.by_kind else _by_row(study, entries)
     escaped = [[cell.replace("|", r"\|") for cell in line] for line in lines]
     head, *body = (f"| {' | '.join(line)} |" for line in escaped)
     text = "\n".join([head, f"|{' --- |' * len(lines[0])}", *body])
-    seconds = "Seconds: one seed." if study.by_kind else "Seconds: one seed of all kinds."
-    return f"# {study.title}\n\n{text}\n\n{study.legend} {seconds}\n"
+    together = "" if study.by_kind else ", for all models of a row together"
+    return f"# {study.title}\n\n{text}\n\n{study.legend} Seconds: per seed{together}.\n"
 
 
 def html(text: str, failures: Sequence[tuple[str, str]] = ()) -> str:
-    """The table of `markdown` for a notebook, and which runs failed."""
+    """The table of `markdown` as HTML for a notebook, with the failed runs."""
     title, *lines = text.splitlines() or [""]
     cut = [re.split(r"(?<!\\)\|", line)[1:-1] for line in lines if line.startswith("|")]
     cells = [[cell.strip().replace(r"\|", "|") for cell in line] for line in cut]
-    said = [line for line in lines if line and not line.startswith("|")]
+    notes = [line for line in lines if line and not line.startswith("|")]
     return _html.card(
         title.removeprefix("# "),
         _html.table(cells[0], cells[2:]) if cells else "",
-        *(_html.tag("div", line, style="opacity:.75;font-size:.9em") for line in said),
+        *(_html.tag("div", line, style="opacity:.75;font-size:.9em") for line in notes),
         _html.items(f"failed: {name}: {why}" for name, why in failures),
         colour=_html.BAD if failures else _html.PLAIN,
     )
 
 
 def _by_row(study: Study[Any], entries: Sequence[Entry]) -> list[list[str]]:
-    """A line for each row, our figures beside the published; the first names the columns."""
+    """A header and a line for each row, with our figures and the published ones."""
     columns = list(dict.fromkeys(study.label(entry.target) for entry in entries))
     head = ["#", *study.cells(entries[0].row)]
     for column in columns:
         head += [f"{column}, published", "ours"] if study.side_by_side else [column]
     lines = [[*head, "seconds"]]
     for row in {entry.row.row: entry.row for entry in entries}.values():
-        found = {study.label(e.target): e for e in entries if e.row is row}
+        by_label = {study.label(e.target): e for e in entries if e.row is row}
         line = [str(row.row), *study.cells(row).values()]
         for column in columns:
-            entry = found.get(column)
+            entry = by_label.get(column)
             if study.side_by_side:
                 line.append(published(study, entry.target) if entry else "–")
             line.append(ours(study, entry) if entry else "–")
-        seconds = {entry.target.kind: entry.seconds for entry in found.values()}
+        seconds = {entry.target.kind: entry.seconds for entry in by_label.values()}
         lines.append([*line, f"{sum(seconds.values()):.0f}"])
     return lines
 
 
 def _by_kind(study: Study[Any], entries: Sequence[Entry]) -> list[list[str]]:
-    """A line for each kind of each row, with its notes; the first names the columns."""
+    """A header and a line for each row and kind, with its notes."""
     columns = list(dict.fromkeys(study.label(entry.target) for entry in entries))
     notes = list(dict.fromkeys(name for entry in entries for name in entry.notes))
     lines = [["#", *study.cells(entries[0].row), "model", *columns, *notes, "seconds"]]
     for row in {entry.row.row: entry.row for entry in entries}.values():
         for kind in dict.fromkeys(target.kind for target in study.targets(row)):
-            found = {
+            by_label = {
                 study.label(e.target): e for e in entries if (e.row, e.target.kind) == (row, kind)
             }
-            if not found and not study.absent(kind):
+            if not by_label and not study.absent(kind):
                 continue
-            cells = [ours(study, found[name]) if name in found else "–" for name in columns]
-            said = next((entry.notes for entry in found.values()), {})
-            seconds = next((f"{entry.seconds:.1f}" for entry in found.values()), "–")
-            model = kind if found else f"{kind}: {study.absent(kind)}"
-            cells += [said.get(name, "–") for name in notes]
+            cells = [ours(study, by_label[name]) if name in by_label else "–" for name in columns]
+            remarks = next((entry.notes for entry in by_label.values()), {})
+            seconds = next((f"{entry.seconds:.1f}" for entry in by_label.values()), "–")
+            model = kind if by_label else f"{kind}: {study.absent(kind)}"
+            cells += [remarks.get(name, "–") for name in notes]
             lines.append([str(row.row), *study.cells(row).values(), model, *cells, seconds])
     return lines
 
 
 def published(study: Study[Any], target: Target) -> str:
-    """A published figure in words, a dash if there is none."""
+    """Format a published figure; a dash if there is none."""
     figure = target.published
-    if figure is None or figure.std is None:
-        return "–" if figure is None else study.show(figure.mean, target.score)
-    return f"{study.show(figure.mean, target.score)} ± {study.show(figure.std, target.score)}"
+    if figure is None:
+        return "–"
+    mean = study.show(figure.mean, target.score)
+    return mean if figure.std is None else _with_spread(mean, study.show(figure.std, target.score))
 
 
 def ours(study: Study[Any], entry: Entry) -> str:
-    """Our figure in words, with the number of seeds; one seed has no spread."""
+    """Format our figure with the number of seeds; a single seed has no spread."""
     figure, score = entry.ours, entry.target.score
-    spread = f" ± {study.show(study.spread(figure), score)}" if figure.seeds > 1 else ""
-    return f"{study.show(figure.mean, score)}{spread} ({figure.seeds})"
+    shown = study.show(figure.mean, score)
+    if figure.seeds > 1:
+        shown = _with_spread(shown, study.show(study.spread(figure), score))
+    return f"{shown} ({figure.seeds})"
+
+
+def _with_spread(mean: str, spread: str) -> str:
+    """Two formatted figures as one, with their unit once: 4.97 ± 0.45 cm."""
+    return f"{mean.partition(' ')[0]} ± {spread}"

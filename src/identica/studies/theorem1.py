@@ -31,13 +31,13 @@ from identica.theory import vmf_cross_entropy
 
 @dataclass(frozen=True)
 class Estimate:
-    """How the left side of the theorem is estimated.
+    """Settings for the estimate of the left side of the theorem.
 
     Attributes:
         negatives: the values of M.
-        batches: independent estimates, from which the standard error is taken.
+        batches: number of independent estimates, for the standard error.
         anchors: latents z per batch, which share its negatives.
-        positives: draws of p(z̃ | z) that each anchor meets.
+        positives: draws of p(z̃ | z) per anchor.
     """
 
     negatives: tuple[int, ...] = (10, 100, 1000, 10_000, 100_000, 1_000_000)
@@ -91,7 +91,7 @@ def cross_entropy(space: Space, conditional: Family) -> float:
     return sum(scaled) + space.dim * math.log(width)
 
 
-@lru_cache  # the sides of a box are mostly alike
+@lru_cache  # most boxes have equal sides
 def _entropy_of_coordinate(side: float, beta: float) -> float:
     """Mean entropy of the density ∝ e^{−|x − c|^β} truncated to [0, side], for c uniform in it."""
     from scipy.integrate import quad
@@ -103,7 +103,7 @@ def _entropy_of_coordinate(side: float, beta: float) -> float:
         # by parts, ∫ t^β e^{−t^β} dt = (∫ e^{−t^β} dt − [t e^{−t^β}]) / β
         return math.log(z) + (1 - float((lengths * np.exp(-(lengths**beta))).sum()) / z) / beta
 
-    # truncation acts near the ends; the two halves of the side are alike
+    # by symmetry, half of the side suffices
     edges = np.unique(np.minimum([0, 1, 8, 64, side / 2], side / 2))
     return sum(quad(entropy, a, b, epsabs=1e-12)[0] for a, b in pairwise(edges)) * 2 / side
 
@@ -136,11 +136,11 @@ class Estimation:
 
     @torch.no_grad()
     def run(self, folder: Path, tick: Tick) -> dict[str, Any]:
-        """Estimate, and return the content of result.json.
+        """Compute the estimates, and return the content of result.json.
 
-        In a batch the negatives of a small M are the first ones of the larger M, and each anchor meets
-        many positives: both leave the estimate unbiased and take noise out of it. Batches share nothing,
-        so their spread gives the standard error.
+        In a batch, the negatives for a small M are the first of those for a larger M, and each anchor has
+        many positives. Both reduce the variance and add no bias. Batches are independent, so their spread
+        gives the standard error.
         """
         began = time.perf_counter()
         source, row, estimate = as_generator(2 * self.seed), self.row, self.row.estimate
@@ -200,8 +200,8 @@ class Theorem1(Study[Limit]):
     unit = "nats"
     side_by_side = False
     legend = (
-        "L(M) − log M + log|Z| in nats, mean ± standard error (seeds), and the limit: the entropy of "
-        "the conditional."
+        "L(M) − log M + log|Z| in nats, mean ± standard error (number of seeds), and the limit: the "
+        "entropy of the conditional."
     )
     within = "no further from the limit than two standard errors"
 
@@ -239,19 +239,17 @@ class Theorem1(Study[Limit]):
     def pictures(self, row: Limit, runs: Mapping[str, list[Finished]]) -> list[Picture]:
         negatives = list(row.estimate.negatives)
         names = {score_name(m) for m in negatives}
-        found = [r for r in runs.get("contrastive", []) if names <= r.result["scores"].keys()]
-        if not found:
+        complete = [r for r in runs.get("contrastive", []) if names <= r.result["scores"].keys()]
+        if not complete:
             return []
         from identica.report import plots
         from identica.studies.table import pooled
 
-        ours = [pooled([run.result for run in found], score_name(m)) for m in negatives]
+        ours = [pooled([run.result for run in complete], score_name(m)) for m in negatives]
         figure = plots.limit(
             negatives, [o.mean for o in ours], [2 * o.error for o in ours], row.cross_entropy
         )
-        caption = (
-            f"Loss minus log M plus log|Z| against M, {len(found)} seeds, bars: 2 standard errors"
-        )
+        caption = f"Loss minus log M plus log|Z| against M, {len(complete)} seeds, bars: 2 standard errors"
         return [Picture(caption, plots.inline(figure, dpi=90))]
 
     def show(self, value: float, score: str = "") -> str:

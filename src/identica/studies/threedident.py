@@ -33,8 +33,8 @@ from identica.studies.threedident_experiment import (
 )
 
 SHOWN = 1500  # points in a scatter plot
-PAIRS = 10  # shown of each row
-WIDTH = 0.1  # of the conditional as published: not printed, but the default of the authors' program
+PAIRS = 10  # example pairs shown for each row
+WIDTH = 0.1  # width of the published conditional: not in the paper, but the default of the authors' code
 
 
 class ThreeDIdentTable(Study[ImageRow]):
@@ -44,7 +44,7 @@ class ThreeDIdentTable(Study[ImageRow]):
 
     def targets(self, row: ImageRow) -> list[Target]:
         def accepted(score: str) -> tuple[str, ...]:
-            if row.kind == "identity":  # raw pixels have nothing to reach
+            if row.kind == "identity":  # raw pixels are not compared
                 return ()
             return ("within", "below") if score in row.forbidden else ("within", "above")
 
@@ -82,11 +82,11 @@ class ThreeDIdentTable(Study[ImageRow]):
         if row.kind == "supervised":
             return "The network is trained on the true factors: an upper bound."
         if row.kind == "identity":
-            return "A linear map of the pixels, shrunk to 16×16: what needs no network."
+            return "A linear map of the pixels, shrunk to 16×16: a baseline without a network."
         if row.conditional is None:
             return (
-                "Two views of an image share the factors that the augmentations leave alone. They "
-                "change position and colours, so those are not to be expected in the codes."
+                "Two views of an image share the factors that the augmentations do not change. They "
+                "change position and colours, so the codes cannot be expected to contain these."
             )
         model = self.experiment(row, row.kind, 0, "fast").model()
         process = make_process(Images(size=8, train=1, test=1), row.conditional)
@@ -145,7 +145,7 @@ def _as_published(row: ImageRow) -> ImageRow:
 
 
 def _by_factor(runs: Sequence[Finished]) -> list[Picture]:
-    """How the R² of each factor grew in the first run, if it has kept its history."""
+    """Learning curves of the R² of each factor in the first run, if it has a history."""
     from identica.report import plots
 
     records = read_metrics(runs[0].folder, "step", *map(r2_of, FACTORS)) if runs else []
@@ -160,8 +160,8 @@ def _by_factor(runs: Sequence[Finished]) -> list[Picture]:
 
 
 def traversals(data: ImageSet, codes: NDArray[np.float64]) -> NDArray[np.uint8]:
-    """For each factor, a typical image, and what becomes of it as the code that belongs to the factor
-    moves alone, 10×10×S×S×3."""
+    """For each factor, a typical image, and rendered images as only the code matched to the factor
+    moves, 10×10×S×S×3."""
     z = data.raw_latents
     start, places = moved(codes, match(z, codes).columns)
     middle = codes.mean(axis=0)

@@ -1,4 +1,4 @@
-"""One run on 3DIdent: its images, its network, its stages and its scores."""
+"""The experiment on 3DIdent: images, network, training stages and scores."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ def silent(doing: str) -> None:
     """Report nothing."""
 
 
-BATCH = 256  # images encoded at a time
-TRIAL, TRIALS = 12345, 16  # the batches that networks are compared by after their start
+BATCH = 256  # images encoded in one batch
+TRIAL, TRIALS = 12345, 16  # seed and number of the batches on which the starts are compared
 
 
 @dataclass(frozen=True)
 class Images:
-    """Which images: their size, rays per pixel, how many to train on, how many to score on.
+    """The images: size, rays per pixel, number of training images and of test images.
 
     `original` images are not rendered, but read from `3dident/train` and `3dident/test` under
     IDENTICA_DATA.
@@ -71,7 +71,7 @@ class Images:
     original: bool = False
 
     def load(self, study: Path, part: str, say: Say = silent) -> ImageSet:
-        """The images that the runs of a study are trained on ("train") or scored on ("test")."""
+        """The training images ("train") or test images ("test") of a study."""
         folder = self.folder(study, part)
         if self.original:
             return ImageSet(folder)
@@ -81,13 +81,13 @@ class Images:
         return rendered(folder, process, z, tick=_each(say, "images"))
 
     def folder(self, study: Path, part: str) -> Path:
-        """Where those images are."""
+        """The folder of those images."""
         if self.original:
             return original(part)
         return self.home(study) / (part if part == "train" else f"test-{self.test}")
 
     def home(self, study: Path) -> Path:
-        """Where the images of a study are, for all its runs."""
+        """The folder of all images of a study, shared by its runs."""
         return study / "images" / f"{self.size}px-{self.samples}samples-{self.train}"
 
 
@@ -95,7 +95,7 @@ FAST = Images(size=64, train=120_000, test=4096, samples=4)
 
 
 def paper_images() -> Images:
-    """As published: the original images where they are available, else as many rendered ones."""
+    """The original images if they are available, otherwise as many rendered ones."""
     if not all(original(part).is_dir() for part in ("train", "test")):
         return Images(size=224, train=250_000, test=25_000)
     n, n_test = (len(map_npy(original(part) / LATENTS)) for part in ("train", "test"))
@@ -103,7 +103,7 @@ def paper_images() -> Images:
 
 
 def original(part: str) -> Path:
-    """Where the original "train" or "test" images are, for those who have them."""
+    """The folder of the original "train" or "test" images, if they are available."""
     return data_root() / "3dident" / part
 
 
@@ -122,14 +122,14 @@ def _each(say: Say, what: str) -> Callable[[int, int], None]:
 
 @dataclass(frozen=True)
 class ImageExperiment(RowExperiment):
-    """A row with a seed. Images are rendered into the folder of the study, for all its runs."""
+    """A row with a seed. Images are rendered into the folder of the study and shared by its runs."""
 
     row: ImageRow
     images: Images
 
     @property
     def walking(self) -> Walking | None:
-        """How it walks, None if it does not: augmented views do not lead from image to image."""
+        """Settings for training on walks; None for augmented views, which form no walks."""
         has_pairs = self.kind == "contrastive" and self.row.conditional is not None
         return self.recipe.walking if has_pairs else None
 
@@ -206,12 +206,12 @@ class ImageExperiment(RowExperiment):
     def _walk(
         self, walking: Walking, test: ImageSet, study: Path, say: Say
     ) -> Generator[Stage, Scores, tuple[nn.Module, nn.Module]]:
-        """Several starts on narrower pairs, one of which continues; then wide pairs; then the head."""
+        """Train several starts on narrower pairs, the best one on wide pairs, and then the head."""
         objective, model = self.objective()
         assert isinstance(model, ContrastiveModel)
         if not isinstance(model.encoder, SmallResNet):
             raise InputError(
-                'walking must be None unless network is "small": no other has a head apart'
+                'walking must be None unless network is "small": no other has a separate head'
             )
         near, seed = self.narrower(walking.narrower), 2 * self.seed
         sample = near.batches(study, say)
@@ -226,7 +226,7 @@ class ImageExperiment(RowExperiment):
         yield Stage(start, sample, walking.narrow, seed, partial(scored, network, test), "narrow")
 
         assert isinstance(network, ContrastiveModel)
-        model.encoder = network.encoder  # the box of wide pairs has other sides
+        model.encoder = network.encoder  # the box for wide pairs has different sides
         sample, score = self.batches(study, say), partial(scored, model, test)
         yield Stage(objective, sample, walking.wide, seed, score, "wide")
         yield self._head(walking, model, test, study, say)
@@ -235,7 +235,7 @@ class ImageExperiment(RowExperiment):
     def _head(
         self, walking: Walking, model: ContrastiveModel, test: ImageSet, study: Path, say: Say
     ) -> Stage:
-        """Train the head by itself on the features of each image."""
+        """Train only the head, on the features of each image."""
         training, network = walking.head, model.encoder.eval()
         assert isinstance(network, SmallResNet)
         data = self.images.load(study, "train")
@@ -248,7 +248,7 @@ class ImageExperiment(RowExperiment):
             return Pairs(here, there, here, there)
 
         alone = ContrastiveModel(model.space, model.conditional, network.head, head=model.head)
-        # it cools down from its heat in a part of its training
+        # the temperature falls over a fraction of this stage
         heated = replace(self.recipe, tau_start=walking.heat, training=training)
         loss = heated.loss(model.conditional, warm=walking.cooling)
 
@@ -259,7 +259,7 @@ class ImageExperiment(RowExperiment):
         return Stage(Contrastive(alone, loss), sample, training, 2 * self.seed + 1, score, "head")
 
     def batches(self, study: Path, say: Say = silent) -> Sampler:
-        """What it is trained on."""
+        """The sampler of training batches."""
         data = self.images.load(study, "train", say)
         if self.kind == "supervised":
             return labelled(data)
@@ -270,7 +270,7 @@ class ImageExperiment(RowExperiment):
         return walks(data, self.positives(study, say))
 
     def positives(self, study: Path, say: Say = silent) -> Rows:
-        """For each image, some that are positives of it, drawn once for all runs."""
+        """Positives of each image, drawn once for all runs."""
         name = re.sub(r"[^\w.]+", "-", repr(self.row.conditional)).strip("-")
         path = self.images.home(study) / f"{name}.npy"
         data = self.images.load(study, "train", say)
@@ -278,16 +278,16 @@ class ImageExperiment(RowExperiment):
             if not path.exists():
                 process = make_process(self.images, self.row.conditional)
                 tick = _each(say, "pairs of images")
-                found = positives_among(process, data.raw_latents, seed=2, tick=tick)
+                positives = positives_among(process, data.raw_latents, seed=2, tick=tick)
                 with replacing(path) as temporary, temporary.open("wb") as file:
-                    np.save(file, found, allow_pickle=False)
-        found = np.array(map_npy(path))
-        if found.ndim != 2 or len(found) != len(data):
+                    np.save(file, positives, allow_pickle=False)
+        positives = np.array(map_npy(path))
+        if positives.ndim != 2 or len(positives) != len(data):
             raise InputError(f"{path} must hold positives of {len(data)} images: delete it")
-        return found
+        return positives
 
     def narrower(self, by: float) -> ImageExperiment:
-        """The same with pairs nearer to each other."""
+        """The same experiment with narrower pairs."""
         family = type(self.row.conditional)
         assert family in (Normal, Laplace)
         return replace(
@@ -347,7 +347,7 @@ def codes_of(model: nn.Module, data: ImageSet) -> NDArray[np.float64]:
 def read(
     network: nn.Module, apply: Callable[[Tensor], Tensor], data: ImageSet, say: Say = silent
 ) -> Tensor:
-    """What a network (or a method of it, `apply`) makes of all images of a data set."""
+    """Apply a network, or its method `apply`, to all images of a data set."""
     parts = []
     with placed(network) as device:
         for rows in np.array_split(np.arange(len(data)), -(-len(data) // BATCH)):
@@ -357,7 +357,7 @@ def read(
 
 
 def small_pixels(data: ImageSet) -> NDArray[np.float64]:
-    """All images shrunk to 16×16 means, N×768: what a linear map can be fitted to."""
+    """All images downsampled to 16×16, N×768, as features for a linear map."""
     blocks = data.size // min(16, data.size)
     parts = []
     for start in range(0, len(data), BATCH):

@@ -1,4 +1,4 @@
-"""What the theory guarantees, and where it does not: theorems, measures and counterexamples."""
+"""Guarantees of the theory and their limits: theorems, measures and counterexamples."""
 
 from identica.theory.counterexamples import Counterexample, counterexample
 from identica.theory.measures import distance_from_uniform, isometry, vmf_cross_entropy

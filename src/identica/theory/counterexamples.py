@@ -1,4 +1,4 @@
-"""Counterexamples: maps with the loss of the truth, or a lower one, that do not recover the factors."""
+"""Counterexamples: maps whose loss is as low as that of the true factors but which do not recover them."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from identica.training.optimizers import make_optimizer
 
 LOW_R2, LOW_MCC = 0.97, 0.9
 BATCH, HELD_OUT = 512, 8  # pairs, and batches of them that are never trained on
-SETTLE = 200  # steps in which scale, temperature and potential of the truth are found
+SETTLE = 200  # steps to fit scale, temperature and potential to the true factors
 
 
 @dataclass(frozen=True)
 class Counterexample:
-    """A map whose loss is not above that of the truth, and which does not recover the factors.
+    """A map that does not recover the factors, with a loss no higher than that of the true factors.
 
     Attributes:
-        h: from factors (N×n) to codes.
-        loss: of h, on held-out pairs.
-        loss_of_truth: of the factors themselves, at their best scale, on the same pairs; None if they are
-            not among the codes of the model.
+        h: the map, from factors (N×n) to codes.
+        loss: loss of h on held-out pairs.
+        loss_of_truth: loss of the factors at their best scale on the same pairs; None if the model cannot
+            represent them.
         r2, mcc: how well h recovers the factors.
         how: how it was found.
     """
@@ -64,19 +64,19 @@ def counterexample(
     steps: int = 600,
     seed: int = 0,
 ) -> Counterexample | None:
-    """A map h whose loss is not above that of the truth and whose R² or MCC is low; None if none was
-    found, which proves nothing.
+    """Search for a map h with a low R² or MCC and a loss no higher than that of the true factors; None if
+    none was found, which proves nothing.
 
-    Where a map of the factors is promised up to an affine one or a rotation, only a low R² counts.
+    If only recovery up to an affine map or a rotation is guaranteed, a counterexample must have a low R².
 
-    A rotation of the codes leaves a loss of squared distances as it is, without walls. Other maps are
-    found by training: linear ones from a random rotation, and others from the factors themselves, after
-    their scale, the temperature and the potential have settled, so that any change lowers the loss. The
-    mixing and the encoder do not matter: maps are functions of the factors.
+    Without walls, a rotation of the codes leaves a loss of squared distances unchanged. Other maps are found
+    by training: linear ones from a random rotation, others from the factors themselves, after their scale,
+    the temperature and the potential have converged, so that any change lowers the loss. The mixing and the
+    encoder do not matter, as maps are functions of the factors.
 
     Args:
-        process, model, tau: as of `guarantee`.
-        steps: of the search.
+        process, model, tau: as in `guarantee`.
+        steps: number of training steps.
         seed: determines pairs and initial weights.
 
     >>> from identica import Box, Euclidean, InvertibleMLP, Laplace, Normal, Uniform
@@ -90,7 +90,7 @@ def counterexample(
     count("steps", steps)
     check_seed("seed", seed)
     if not isinstance(model.head, EuclideanHead | SphereHead | BoxHead):
-        return None  # what the truth looks like in other codes is not known
+        return None  # the representation of the factors in another space is unknown
     search = _Search(process, model, tau, seed)
     if search.from_truth:
         search.settle(SETTLE)
@@ -122,13 +122,13 @@ def counterexample(
         return judge(search.h, search.losses(), how)
 
     truth_found = copy.deepcopy(search)
-    # rotations come first only where walls or the conditional single out axes
+    # rotations are tried first only if walls or the conditional identify the axes
     first, second = (turn, bend) if _axes_matter(process) else (bend, turn)
     return first() or second()
 
 
 def _axes_matter(process: GenerativeProcess) -> bool:
-    """Whether walls or the conditional single out axes, so that single factors may be recovered."""
+    """Whether walls or the conditional identify the axes, so that single factors may be recovered."""
     walls = isinstance(process.space, Box)
     return walls or (not isinstance(process.space, Sphere) and exponent(process.conditional) != 2)
 
@@ -167,7 +167,7 @@ class _Map(nn.Module):
 
 
 class _Search:
-    """Maps for a process and a model, and their losses."""
+    """Training of a map for a process and a model."""
 
     def __init__(
         self, process: GenerativeProcess, model: ContrastiveModel, tau: float | None, seed: int
@@ -186,7 +186,7 @@ class _Search:
         self.generator = as_generator(seed)
 
     def settle(self, steps: int, *, linear: bool = False) -> None:
-        """Find scale, size of the codes, temperature and potential of the truth, or of a linear map."""
+        """Fit scale, size of the codes, temperature and potential to the true factors or to a linear map."""
         fixed = ("network.",) if linear else ("network.", "linear")
         own = [p for name, p in self.h.named_parameters() if not name.startswith(fixed)]
         steps *= 1 if self.potential is None else 3

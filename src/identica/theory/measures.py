@@ -9,9 +9,9 @@ import numpy as np
 import torch
 
 from identica._bessel import log_mean_exp_gap, mean_cosine
-from identica._validate import as_matrix, count, nonnegative, same_rows
+from identica._validate import as_matrix, count, instance, nonnegative, same_rows
 from identica.errors import InputError
-from identica.metrics.columns import unit_size
+from identica.metrics.standardise import unit_size
 from identica.spaces import Space, Sphere
 
 PAIRS = 20_000  # whose distances are compared
@@ -100,6 +100,7 @@ def distance_from_uniform(h: Any, space: Space, *, random_state: int = 0) -> flo
     """
     from scipy.spatial.distance import cdist
 
+    instance("space", space, Space, "a space such as Sphere(3)")
     codes = as_matrix("h", h)[:5000]
     if codes.shape[1] != space.dim:
         raise InputError(f"h must have {space.dim} columns for {space}, got {codes.shape[1]}")

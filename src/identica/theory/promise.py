@@ -1,4 +1,4 @@
-"""What the theory guarantees: which factors are recovered, up to what, and which assumption fails."""
+"""The guarantee: up to which map the factors are recovered, or which assumption fails."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ _ORDER = list(MEANING)
 
 @dataclass(frozen=True)
 class Change:
-    """A change of the model, and what it would earn.
+    """A change of the model that would give a stronger guarantee.
 
     Attributes:
-        what: the steps, such as "add a potential".
-        up_to, theorem: as of `Guarantee`.
+        what: description of the change, such as "add a potential".
+        up_to, theorem: as in `Guarantee`.
     """
 
     what: tuple[str, ...]
@@ -53,14 +53,13 @@ class Change:
 
 @dataclass(frozen=True)
 class Guarantee:
-    """What `guarantee` found.
-
+    """The result of `guarantee`.
     Attributes:
         up_to: "affine", "orthogonal", "blocks" or "permutation"; None if nothing is guaranteed.
         theorem: the theorem behind it, or None.
-        violations: the assumptions that fail, one sentence each.
-        expect: what to expect in practice, in words.
-        changes: the smallest changes of the model that would earn more.
+        violations: the violated assumptions, one sentence each.
+        expect: what to expect in practice.
+        changes: the smallest changes of the model that would give stronger guarantees.
     """
 
     up_to: str | None
@@ -106,12 +105,12 @@ def guarantee(
     """Up to what the model recovers the factors of the process, and by which theorem.
 
     All theorems assume in addition that the mixing is injective and smooth, the encoder (and the
-    potential) flexible enough to reach the minimum of the loss, and the negatives many (M → ∞). Those
-    called propositions are ours; docs/marginals.md proves them. Of several that apply, the strongest
-    counts, and changes of the model that would earn a stronger one are listed.
+    potential) flexible enough to reach the minimum of the loss, and the number of negatives large (M → ∞).
+    Propositions are ours and proved in docs/marginals.md. If several theorems apply, the strongest one
+    is returned, with changes of the model that would give a stronger one.
 
     Args:
-        process: the true process, or what is believed about it.
+        process: the true process, or an assumption about it.
         model: the model to be trained on its pairs.
         tau: temperature of the loss; None if it is learnt.
         learn_precision: whether the loss learns a precision for each code.
@@ -146,23 +145,23 @@ def _check_precisions(
 ) -> tuple[float, ...] | None:
     if precisions is None:
         return None
-    found = tuple(positive("precisions", x) for x in members("precisions", precisions, "a list"))
-    if len(found) != process.space.dim or not isinstance(process.space, Sphere):
+    values = tuple(positive("precisions", x) for x in members("precisions", precisions, "a list"))
+    if len(values) != process.space.dim or not isinstance(process.space, Sphere):
         raise InputError(
             f"precisions must be {process.space.dim} numbers for factors on a sphere, got "
-            f"{len(found)} on {process.space}"
+            f"{len(values)} on {process.space}"
         )
-    return found
+    return values
 
 
 def strongest(truth: Believed, assumed: Assumed) -> Promise | None:
-    """The strongest promise of all theorems that apply; of equals, the first."""
-    found = [promise for argue in ARGUMENTS if (promise := argue(truth, assumed)[1]) is not None]
-    return max(found, key=_rank, default=None)
+    """The strongest conclusion of all theorems that apply; of equals, the first."""
+    promises = [promise for argue in ARGUMENTS if (promise := argue(truth, assumed)[1]) is not None]
+    return max(promises, key=_rank, default=None)
 
 
 def _rank(promise: Promise | None) -> int:
-    """How strong a promise is. An affine map onto a box is worth a rotation: the walls fix its axes."""
+    """The strength of a conclusion. An affine map onto a box ranks like a rotation, as walls fix the axes."""
     if promise is None:
         return -1
     return _ORDER.index("orthogonal" if promise.theorem == AFFINE else promise.up_to)
@@ -172,7 +171,7 @@ def _rank(promise: Promise | None) -> int:
 
 
 def _changes(truth: Believed, assumed: Assumed, best: Promise | None) -> Iterator[Change]:
-    """The fewest steps to each stronger promise; of two for the same steps, the stronger."""
+    """The fewest changes that give each stronger conclusion; of two for the same changes, the stronger."""
     steps = dict(_steps(truth, assumed))
     rank = _rank(best)
     for number in range(1, len(steps) + 1):
@@ -191,7 +190,7 @@ def _changes(truth: Believed, assumed: Assumed, best: Promise | None) -> Iterato
 
 
 def _steps(truth: Believed, assumed: Assumed) -> Iterator[tuple[str, dict[str, Any]]]:
-    """What can be changed about a model, by name, and how."""
+    """Possible changes of a model, by description."""
     if not assumed.free and not assumed.unbounded:
         size = {Sphere: "radius", Box: "bounds"}.get(type(assumed.space), "size of the codes")
         yield f"learn the {size}", {"free": True}
@@ -227,7 +226,7 @@ def _other(family: Family, assumed: Family) -> bool:
 
 
 def _expectation(process: GenerativeProcess, model: ContrastiveModel) -> str:
-    """Words for a violated row, after the experiments of the paper (tables 1 and 2)."""
+    """The expected outcome if an assumption is violated, from the experiments of the paper (tables 1, 2)."""
     if model.space.dim < process.space.dim:
         return "too few codes to hold all factors; some will be lost or merged."
     spheres = isinstance(process.space, Sphere), isinstance(model.space, Sphere)

@@ -1,4 +1,4 @@
-"""The theorems: what each asks of a process and a model, and what it then promises."""
+"""The theorems: their assumptions about a process and a model, and their conclusions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BOX_ONTO_BOX = (
 
 @dataclass(frozen=True)
 class Assumed:
-    """What a model assumes, as far as the theorems need it.
+    """The assumptions of a model, as far as the theorems need them.
 
     Attributes:
         space, conditional: of the model.
@@ -63,8 +63,8 @@ class Assumed:
 
 @dataclass(frozen=True)
 class Believed:
-    """What is believed about a process, as far as the theorems need it; `precisions` are those of the
-    factors relative to each other, if they differ."""
+    """The assumed process, as far as the theorems need it; `precisions` are those of the factors relative
+    to each other, if they differ."""
 
     space: Space
     marginal: Family
@@ -79,7 +79,7 @@ class Believed:
 
 @dataclass(frozen=True)
 class Promise:
-    """Up to what the factors are recovered, by which theorem, and a remark."""
+    """The conclusion of a theorem: up to which map the factors are recovered, and a remark."""
 
     up_to: str
     theorem: str
@@ -91,7 +91,7 @@ class Promise:
 
 def paper(truth: Believed, model: Assumed) -> tuple[list[str], Promise | None]:
     """Theorems 2, 5 and 6: uniform marginal, codes in the space of the factors."""
-    if model.potential:  # whose codes need not fill their space
+    if model.potential:  # codes need not fill their space
         return ["the loss has a potential"], None
     if model.precisions and isinstance(truth.space, Sphere):
         return ["the loss has a precision for each code"], None
@@ -272,8 +272,8 @@ def _parts(space: Space, family: Family) -> list[tuple[Space, Family]]:
 def exponent(family: Family) -> float | None:
     """The exponent of the distance behind a conditional; 2 on the sphere. None if parts differ."""
     if isinstance(family, Joint):
-        found = {exponent(part) for part, _ in family.parts}
-        return found.pop() if len(found) == 1 else None
+        exponents = {exponent(part) for part, _ in family.parts}
+        return exponents.pop() if len(exponents) == 1 else None
     if isinstance(family, VonMisesFisher):
         return 2.0
     return family.p if isinstance(family, Coordinatewise) else None

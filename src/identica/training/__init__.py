@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from identica.training.best import Stopping
 from identica.training.loop import History, Sampler, Training, train, write_metrics
 from identica.training.objectives import Contrastive, Supervised
+from identica.training.stopping import Stopping
 
 __all__ = [
     "Contrastive",

@@ -1,4 +1,4 @@
-"""Where to train: networks of convolutions on a GPU, if there is one, all others on the CPU."""
+"""Device placement: convolutional networks train on a GPU if there is one, all others on the CPU."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def device_for(network: nn.Module) -> Iterator[torch.device]:
     Parallel runs get one GPU each, and wait until one is free; everything within a run uses the same one.
     The processes of a group get theirs from torchrun.
     """
-    found = gpus() if any(isinstance(part, nn.Conv2d) for part in network.modules()) else []
-    if not found:
+    available = gpus() if any(isinstance(part, nn.Conv2d) for part in network.modules()) else []
+    if not available:
         yield CPU
     elif distributed.group()[1] > 1:
         yield torch.device("cuda", torch.cuda.current_device())
@@ -52,7 +52,9 @@ def device_for(network: nn.Module) -> Iterator[torch.device]:
         yield held
     else:
         home = Path(gettempdir())
-        with first_free([home / f"identica-{os.getuid()}-{name}.lock" for name in found]) as number:
+        with first_free(
+            [home / f"identica-{os.getuid()}-{name}.lock" for name in available]
+        ) as number:
             device = torch.device("cuda", number)
             before = _held.set(device)
             try:

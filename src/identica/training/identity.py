@@ -1,7 +1,8 @@
-"""What identifies a training run, so that a folder never gives one run the weights of another.
+"""Identity of a training run, by which a folder never gives one run the weights of another.
 
-Hashes would do on a single machine. On another, the same seed may give numbers that differ by rounding, so
-tensors are compared by sketches: a few numbers that rounding changes little, and any other change a lot.
+On a single machine, hashes would suffice. On different machines, the same seed may give numbers that differ
+by rounding, so tensors are compared by sketches: a few numbers that are robust to rounding but sensitive to
+any other change.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from torch import Tensor, nn
 from identica.families import Family
 from identica.spaces import Space
 
-ROUNDING = 1e-3  # by which sketches may differ, as a fraction of the norm
+ROUNDING = 1e-3  # tolerance for sketches, relative to the norm
 PLAIN = (bool, int, float, str, tuple, NoneType, Space, Family)
 LOOKED_AT = 1 << 16  # entries of a tensor that its sketch depends on
 
@@ -42,7 +43,7 @@ def identify(
 
 
 def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
-    """Names of what differs between two identities by more than rounding."""
+    """Names of the entries in which two identities differ by more than rounding."""
     sketched = "initial state", "first batch"
     return [
         name
@@ -52,12 +53,12 @@ def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
 
 
 def structure(module: nn.Module) -> dict[str, str]:
-    """All parts of a module, by name, as `describe` has them."""
+    """Descriptions of all submodules, by name."""
     return {name or ".": describe(part) for name, part in module.named_modules()}
 
 
 def describe(module: nn.Module) -> str:
-    """A module without its parts and tensors: its class and the options it keeps as attributes.
+    """Describe a module without submodules and tensors: its class and its plain attributes.
 
     >>> describe(nn.Dropout(0.5))
     'Dropout(p=0.5, inplace=False)'
@@ -89,7 +90,7 @@ def _alike(one: Any, other: Mapping[str, list[float]]) -> bool:
         return False
 
     def close(a: list[float], b: list[float]) -> bool:
-        # where a tensor holds infinities, as masks do, nothing is rounded
+        # tensors with infinities, such as masks, are not subject to rounding
         allowed = ROUNDING * b[0] if math.isfinite(b[0]) else 0.0
         return len(a) == len(b) and np.allclose(a, b, rtol=0, atol=allowed, equal_nan=True)
 

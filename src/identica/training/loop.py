@@ -1,4 +1,4 @@
-"""One training loop for everything: supervised, contrastive, from the start or from a checkpoint."""
+"""The training loop, for any objective, from scratch or from a checkpoint."""
 
 from __future__ import annotations
 
@@ -20,19 +20,27 @@ from identica import checkpoints, distributed
 from identica._io import make_folder, write_text
 from identica._progress import progress_bar
 from identica._random import as_generator
-from identica._validate import as_path, count, function, instance, nonnegative, one_of, positive
+from identica._validate import (
+    as_path,
+    count,
+    flag,
+    function,
+    instance,
+    nonnegative,
+    one_of,
+    positive,
+)
 from identica.errors import DamagedError, InputError, LostProcessError, NonFiniteLossError
 from identica.runs.folder import CHECKPOINT, METRICS, WEIGHTS
-from identica.training.best import Best, Stopping
 from identica.training.devices import device_of
 from identica.training.identity import differences, identify
 from identica.training.optimizers import OPTIMIZERS, make_optimizer
+from identica.training.stopping import Best, Stopping
 
 
 @dataclass(frozen=True)
 class Training:
-    """How to train.
-
+    """Training settings.
     Args:
         steps: number of steps.
         batch: pairs per step.
@@ -41,7 +49,7 @@ class Training:
             "adamw" (with a weight decay of 0.01).
         warmup: steps over which the learning rate rises from 0.
         decay: fraction of the steps, at the end, over which it falls to 0 as a cosine; 0 for none.
-        score_every: steps between scores; there is always one at the end.
+        score_every: steps between evaluations; there is always one at the end.
         checkpoint_every: steps between checkpoints.
     """
 
@@ -59,7 +67,7 @@ class Training:
             count(name, getattr(self, name))
         count("batch", self.batch, at_least=2)
         count("warmup", self.warmup, at_least=0)
-        object.__setattr__(self, "lr", positive("lr", self.lr))  # a float, to be written down
+        object.__setattr__(self, "lr", positive("lr", self.lr))  # converted to float
         if nonnegative("decay", self.decay) > 1:
             raise InputError(f"decay must lie between 0 and 1, got {self.decay!r}")
         one_of("optimizer", self.optimizer, OPTIMIZERS)
@@ -81,7 +89,7 @@ class Sampler(Protocol):
 
 @dataclass
 class History:
-    """What a training run recorded: a record per score, as in metrics.jsonl."""
+    """Records of a training run, one per evaluation, as in metrics.jsonl."""
 
     records: list[dict[str, float]] = field(default_factory=list)
 
@@ -104,23 +112,23 @@ def train(
     tick: Callable[[int, int], None] | None = None,
     tensorboard: bool = False,
 ) -> History:
-    """Minimise an objective over batches, and return the scores along the way.
+    """Minimise an objective over batches, and return the recorded scores.
 
-    With `out`, metrics.jsonl and checkpoints go to that folder, and a run that was killed resumes from
-    its last checkpoint and ends with the same numbers (the same bits, on the same machine with the same
-    number of threads). The final weights are in model.safetensors. A folder belongs to one run: with
-    another training, seed, objective (including its initial parameters) or first batch it is refused.
+    With `out`, metrics.jsonl and checkpoints are written to that folder, and an interrupted run resumes from
+    its last checkpoint with the same result (bit for bit, on the same machine with the same number of
+    threads). The final weights are in model.safetensors. A folder belongs to one run: another training,
+    seed, objective (including its initial parameters) or first batch raises an error.
 
     Under torchrun (see `identica.distributed`), each process encodes its part of every batch. The first
-    one scores and writes; all return the same history.
+    process evaluates and writes; all return the same history.
 
     Args:
-        objective: a module whose parameters are learnt and whose value on a batch is the loss.
+        objective: a module that maps a batch to the loss.
         sample: draws a batch, `sample(size, generator=…)`.
         training: schedule and optimiser; `Training()` by default.
         seed: determines the batches.
         until: stop after this step, for another call with the same `out` to resume; by default the last.
-        stopping: stop when a score no longer improves, and keep the best weights; by default the last.
+        stopping: early stopping; by default, training runs to the end and keeps the last weights.
         score: called every `score_every` steps; its result is recorded.
         out: folder for metrics and checkpoints.
         progress: label of a progress bar on stderr; none by default.
@@ -143,8 +151,14 @@ def train(
         if name == "sample" or called is not None:
             function(name, called)
     training = training or Training()
-    if stopping is not None and score is None:
-        raise InputError("score must be given with stopping, which decides by it")
+    last = training.steps if until is None else min(count("until", until, 0), training.steps)
+    if progress is not None:
+        instance("progress", progress, str, "a label of the bar, or None")
+    flag("tensorboard", tensorboard)
+    if stopping is not None:
+        instance("stopping", stopping, Stopping, "a Stopping")
+        if score is None:
+            raise InputError("score must be given with stopping, which depends on it")
     optimizer = make_optimizer(objective, training)
     best = None if stopping is None else Best(objective, stopping)
     generator = as_generator(seed, device_of(objective))
@@ -163,10 +177,10 @@ def train(
             history.records = distributed.from_first(lambda: _read_metrics(folder, start))
 
     rank, processes = distributed.group()
-    leads = rank == 0  # scores, writes and reports for all
+    leads = rank == 0  # evaluates, writes and reports for all
     board = _board(folder, start) if tensorboard and leads else None
     network = _shared(objective) if processes > 1 else objective
-    bar = _progress_bar(progress if leads else None, start, training.steps, until is None)
+    bar = _progress_bar(progress if leads else None, start, last, until is None)
     began = time.perf_counter() - seconds
 
     def measure() -> dict[str, float]:
@@ -178,7 +192,6 @@ def train(
         return record | {"seconds": round(time.perf_counter() - began, 3)}
 
     objective.train()
-    last = training.steps if until is None else min(until, training.steps)
     for step in range(start, last):
         if best and best.exhausted(step):
             break
@@ -202,7 +215,7 @@ def train(
         if best:
             best.update(done)
         saves = done % training.checkpoint_every == 0 or done == last
-        if saves:  # a checkpoint must be good, and these parameters have not had a loss yet
+        if saves:  # the loss of these parameters is not known yet, but a checkpoint must be finite
             _check_finite("largest parameter", _largest(objective.parameters()), step, folder)
         if done % training.score_every == 0 or done == last:
             record = distributed.from_first(measure)
@@ -253,7 +266,7 @@ def _restore(
     identity: dict[str, Any],
     folder: Path,
 ) -> tuple[int, float]:
-    """Restore a checkpoint; its step, and the seconds that training had taken."""
+    """Restore a checkpoint; return its step and the seconds spent on training."""
     path = folder / CHECKPOINT
     if not isinstance(state, dict) or not isinstance(state.get("identity"), dict):
         raise DamagedError(f"{path} is not a checkpoint of a training run")
@@ -300,7 +313,7 @@ def _shared(objective: nn.Module) -> nn.Module:
 
 @contextmanager
 def _together(step: int, folder: Path | None) -> Iterator[None]:
-    """Say what to do when another process is lost in the middle of a step."""
+    """Raise a helpful error if another process is lost during a step."""
     try:
         yield
     except RuntimeError as error:
@@ -348,6 +361,6 @@ def _progress_bar(label: str | None, start: int, steps: int, whole: bool) -> Any
         total=steps,
         disable=label is None,
         unit="step",
-        leave=whole,  # many begin and few go on: the bars of all would fill pages
+        leave=whole,  # most starts are abandoned, and their bars would fill pages
         dynamic_ncols=True,
     )

@@ -1,4 +1,4 @@
-"""What is minimised: the contrastive objective, and the supervised one as an upper bound."""
+"""Training objectives: the contrastive one, and the supervised one as an upper bound."""
 
 from __future__ import annotations
 

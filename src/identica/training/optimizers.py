@@ -1,4 +1,4 @@
-"""The optimisers that training can use."""
+"""Construction of the optimisers."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def test_check_on_the_real_data_gives_the_published_figures(real, capsys):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["build", "--out", "x.npz"], "kitti or mots must be a folder"),
+        (["build", "--out", "x.npz"], "--kitti or --mots must be a folder"),
         (["build", "--kitti", "nowhere", "--out", "x.npz"], "kitti must be a folder"),
         (["check", "nowhere.npz"], "nowhere.npz does not exist"),
         (["check", "torn.npz"], "damaged"),

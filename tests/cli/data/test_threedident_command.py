@@ -211,7 +211,7 @@ def test_psnr_by_hand():
 def test_absurd_numbers_are_one_line_and_nothing_is_written(option, value, tmp_path, capsys):
     assert run("build", "--n", 2, "--out", tmp_path / "set", option, value) == 2
     err = capsys.readouterr().err
-    assert err.startswith(f"identica: {option[2:]} must be a whole number of at least")
+    assert err.startswith(f"identica: {option} must be a whole number of at least")
     assert len(err.splitlines()) == 1
     assert list(tmp_path.iterdir()) == []
 

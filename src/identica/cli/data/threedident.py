@@ -30,7 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add("--engine", default="fast", help=engines)
     add("--samples", type=int, metavar="K", help="rays per pixel (default: fast 8, blender 128)")
-    seed = "seed of the random numbers; the same --seed and --n give the same set (default: %(default)s)"
+    seed = "random seed; the same --seed and --n give the same set (default: %(default)s)"
     add("--seed", type=int, default=0, metavar="N", help=seed)
     add(
         "--factors",

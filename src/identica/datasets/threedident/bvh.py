@@ -1,4 +1,4 @@
-"""A bounding-volume tree over triangles: which one does a ray hit first, is anything in its way?
+"""A bounding-volume hierarchy over triangles, for the first hit of a ray and for occlusion.
 
 Nodes have eight children and leaves eight triangles, side by side in memory. The loops over eight
 have no branches and stay in single precision, so each compiles to a few vector instructions.

@@ -1,4 +1,4 @@
-"""From light in cells to bytes in pixels: the pixel filter and sRGB."""
+"""Conversion of the light in cells to the bytes of pixels: pixel filter and sRGB."""
 
 from __future__ import annotations
 

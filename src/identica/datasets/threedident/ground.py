@@ -1,4 +1,4 @@
-"""The ground: its light without the object, and where the object can make a difference at all."""
+"""The ground: its light without the object, and the blocks that the object may affect."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from identica.datasets.threedident.view import (
     to_world,
 )
 
-# What may happen in a block of the picture: the object hides part of light 0, 1 or 2 from the
-# ground there, the object itself is seen, the spotlight reaches the ground.
+# Events in a block of the image: the object hides part of light 0, 1 or 2 from the ground, the object
+# is visible, the spotlight reaches the ground.
 SUN, AREA, SPOT, OBJECT, LIT = 1, 2, 4, 8, 16
 
 
@@ -79,7 +79,7 @@ def foresee(
     blocks: int,
     events: NDArray[np.uint8],
 ) -> None:
-    """Write what may happen in each block; never less than does happen.
+    """Write the possible events of each block, a superset of those that occur.
 
     The object is inside `balls`, which are given in its own coordinates.
     """

@@ -1,4 +1,4 @@
-"""Sun, area light and spotlight: from where, and how strongly, they shine on a point."""
+"""Sun, area light and spotlight: directions and irradiance at a point."""
 
 from __future__ import annotations
 

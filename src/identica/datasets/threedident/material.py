@@ -1,4 +1,4 @@
-"""The material of teapot and ground: how much of the light from one direction goes to the camera."""
+"""The material of teapot and ground: reflectance from a light direction to the camera."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pairs of 3DIdent images: rendered exactly, or found among existing images."""
+"""Pairs of 3DIdent images: rendered exactly, or matched among existing images."""
 
 from __future__ import annotations
 

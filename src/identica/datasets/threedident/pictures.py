@@ -1,4 +1,4 @@
-"""Looking at 3DIdent: sheets of images, and how much two images differ."""
+"""Contact sheets of 3DIdent images, and the PSNR between images."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Draws images: a ray for each block of the picture, more for blocks that differ, a pixel filter."""
+"""The ray caster: one ray per block of the image, more in blocks that differ, and a pixel filter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where samples are taken: points that cover cells and lights evenly, alone and together."""
+"""Sample points with low discrepancy, for cells and lights, within and across cells."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-TILE = 16  # the points repeat after so many cells
+TILE = 16  # period of the points, in cells
 
 
 @cache

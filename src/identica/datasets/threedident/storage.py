@@ -167,11 +167,11 @@ def _claim(folder: Path, z: NDArray[np.float64], wanted: dict[str, Any]) -> None
     with locked(lock):
         try:
             if settings.exists():
-                found = read_json(settings)
-                if found != wanted:
+                existing = read_json(settings)
+                if existing != wanted:
                     raise InputError(
                         "out must be a new folder, or one with the same build: "
-                        f"{folder} holds {found}"
+                        f"{folder} holds {existing}"
                     )
             elif latents.exists():
                 raise InputError(f"out must be a new folder: {folder} holds another data set")
@@ -261,7 +261,7 @@ def _sweep(folder: Path, *names: str) -> None:
 
 @contextmanager
 def _rendered_again(path: Path) -> Iterator[None]:
-    """Say how to replace a file that is damaged."""
+    """Add to errors about a damaged file how to replace it."""
     try:
         yield
     except InputError as error:
@@ -280,15 +280,15 @@ def _read_latents(path: Path) -> NDArray[np.float64]:
 
 def _check_files(folder: Path, names: list[str], n: int) -> None:
     """Raise unless the numbered files of a folder are exactly those that belong to n latents."""
-    found = {path.name for path in folder.glob(f"[0-9]*{Path(names[0]).suffix}")}
-    told = f"{folder} must hold {len(names)} files ({names[0]} …) for the {n} rows of {LATENTS}"
-    if more := found.difference(names):
+    present = {path.name for path in folder.glob(f"[0-9]*{Path(names[0]).suffix}")}
+    expected = f"{folder} must hold {len(names)} files ({names[0]} …) for the {n} rows of {LATENTS}"
+    if more := present.difference(names):
         raise InputError(
-            f"{told}, but there is {min(more)}, too: the latents belong to another data set"
+            f"{expected}, but there is {min(more)}, too: the latents belong to another data set"
         )
-    if missing := [name for name in names if name not in found]:
+    if missing := [name for name in names if name not in present]:
         raise InputError(
-            f"{told}: {len(missing)} are missing, the first is {missing[0]} (an interrupted build "
+            f"{expected}: {len(missing)} are missing, the first is {missing[0]} (an interrupted build "
             "resumes when it is started again)"
         )
 

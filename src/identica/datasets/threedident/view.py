@@ -1,4 +1,4 @@
-"""What the camera sees where, and the coordinates of one image."""
+"""Camera geometry, and coordinate transforms of one image."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HORIZON = 1000.0  # the ground ends here
 
 
 class Stage(NamedTuple):
-    """What all images share: a `Scene` as the kernels want it."""
+    """The `Scene` in the form that the kernels need, shared by all images."""
 
     eye: Vector
     forward: Vector
@@ -83,7 +83,7 @@ def look(stage: Stage, x: float, y: float) -> Vector:
 
 @inlined
 def ground_distance(stage: Stage, d: Vector) -> float:
-    """How far the ground is in direction d, or the horizon."""
+    """The distance of the ground in direction d, at most that of the horizon."""
     drop = stage.ground - stage.eye[2]
     return drop / min(d[2], drop / HORIZON)
 

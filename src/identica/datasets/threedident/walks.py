@@ -1,4 +1,4 @@
-"""Pairs drawn among existing images, and walks from image to image: nothing is rendered for them."""
+"""Positives drawn among existing images, and walks from image to image, without rendering."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from identica.process import GenerativeProcess, Walk
 from identica.spaces import Box
 
 DRAWS = 16  # positives stored for each image
-GROUP = 512  # images between two reports of progress
-BLOCK = 256  # chances that are added up at a time
-LEAST = -120.0  # logarithm to base 2 of the least chance: numbers whose bits run out are slow
+GROUP = 512  # images between progress reports
+BLOCK = 256  # probabilities summed in one block
+LEAST = -120.0  # log₂ of the smallest probability: subnormal numbers are slow
 
 
 def positives_among(
@@ -34,17 +34,17 @@ def positives_among(
     seed: int,
     tick: Tick | None = None,
 ) -> Rows:
-    """For each image, rows of other images that are its positives, N×draws: drawn among all of them
-    with probabilities proportional to p(z̃ | z).
+    """Draw positives of each image, N×draws rows, among all images with probabilities proportional to
+    p(z̃ | z).
 
     The latents must be uniform, and dense enough for the conditional to reach many of them: the pairs
     then follow the distribution of the process.
 
     Args:
-        process: its conditional.
-        raw_latents: N×10, of the images.
-        draws: positives of each image.
-        seed: determines them.
+        process: process with the conditional.
+        raw_latents: latents of the images, N×10.
+        draws: number of positives per image.
+        seed: seed of the draws.
         tick: progress callback, called with the number of images so far and in total.
     """
     n, family = len(raw_latents), process.conditional
@@ -57,13 +57,13 @@ def positives_among(
     levels = torch.rand(shape, generator=as_generator(seed), dtype=torch.float64).numpy()
     rate = family.precision / math.log(2)
     z = np.ascontiguousarray(raw_latents.T, np.float32)  # a factor's values side by side
-    found = np.empty(shape, np.int32)
+    candidates = np.empty(shape, np.int32)
     for start in range(0, n, GROUP):
         rows = (start, min(start + GROUP, n))
-        _draw(z, rows, np.float32(rate), float(family.p), levels, found)
+        _draw(z, rows, np.float32(rate), float(family.p), levels, candidates)
         if tick is not None:
             tick(rows[1], n)
-    return found
+    return candidates
 
 
 def draw_rows(positives: Rows, size: int, generator: torch.Generator) -> tuple[Rows, Rows]:
@@ -74,10 +74,10 @@ def draw_rows(positives: Rows, size: int, generator: torch.Generator) -> tuple[R
 
 
 def walks(data: ImageSet, positives: Rows) -> Sampler:
-    """A sampler of walks from image to image, each a positive of the one before it.
+    """A sampler of walks, in which each image is a positive of the previous one.
 
-    An image is then in two pairs, so that a network has to encode half as many. A walk visits the
-    neighbourhood of the walls of a box less often than uniform latents do.
+    Each image is in two pairs, so a network encodes half as many images. Walks visit the neighbourhood of
+    the walls of a box less often than uniform latents do.
     """
 
     def sample(size: int, /, *, generator: torch.Generator) -> Walk:
@@ -101,7 +101,7 @@ def _draw(
     levels: NDArray[np.float64],
     found: NDArray[np.int32],
 ) -> None:
-    """For each row, the columns of z where its running sum of chances passes each level, a part of all."""
+    """For each row, the columns of z at which the cumulative probability passes each level."""
     n = z.shape[1]
     chances, sums = np.empty(n, np.float32), np.empty(-(-n // BLOCK))
     for row in range(rows[0], rows[1]):

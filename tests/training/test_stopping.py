@@ -7,7 +7,7 @@ from torch import nn
 
 from identica import InputError, Training, train
 from identica.training import Stopping
-from identica.training.best import Best
+from identica.training.stopping import Best
 
 QUICK = Training(
     steps=60,

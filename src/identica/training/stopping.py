@@ -1,4 +1,4 @@
-"""The best weights of a training: averaged over steps, and kept where a held-out score is the highest."""
+"""Early stopping: averaged weights, of which those with the highest held-out score are kept."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from identica.errors import InputError
 
 @dataclass(frozen=True)
 class Stopping:
-    """When to stop training before its last step, and which weights to keep.
+    """Early stopping on a held-out score.
 
-    The weights that are scored, and kept where their score is the highest, are an exponential average
-    of those of the steps so far.
+    An exponential moving average of the weights is evaluated, and the average with the highest score
+    is kept.
 
     Args:
-        score: name of the score that decides; higher is better.
-        patience: steps without a higher score after which training stops.
-        memory: of the average: the share of it that is kept at each step.
+        score: name of the score; higher is better.
+        patience: steps without improvement before training stops.
+        memory: decay of the moving average per step.
     """
 
     score: str
@@ -50,13 +50,13 @@ class Best:
 
     @torch.no_grad()
     def update(self, step: int) -> None:
-        """Take the weights after a step into the average; the first ones are soon forgotten."""
+        """Update the average with the weights after a step; early steps decay faster."""
         memory = min(self.stopping.memory, step / (step + 10))
         torch._foreach_lerp_(self.average, self.parameters, 1 - memory)
 
     @contextmanager
     def averaged(self) -> Iterator[None]:
-        """The objective with the average in place of its weights."""
+        """Temporarily replace the weights of the objective by their average."""
         self._swap()
         try:
             yield
@@ -79,17 +79,17 @@ class Best:
         return step - self.step >= self.stopping.patience
 
     def restore(self) -> None:
-        """Give the objective its best weights."""
+        """Load the best weights into the objective."""
         if self.weights is not None:
             self.objective.load_state_dict(self.weights)
 
     def state(self) -> dict[str, Any]:
-        """What a checkpoint needs."""
-        found = {name: getattr(self, name) for name in ("average", "step", "weights")}
-        return found | {"score": self.score if math.isfinite(self.score) else None}
+        """The state for a checkpoint."""
+        state = {name: getattr(self, name) for name in ("average", "step", "weights")}
+        return state | {"score": self.score if math.isfinite(self.score) else None}
 
     def load(self, state: dict[str, Any]) -> None:
-        """Take over what `state` returned."""
+        """Restore the result of `state`."""
         for mine, saved in zip(self.average, state["average"], strict=True):
             mine.copy_(saved)
         self.step, self.weights = int(state["step"]), state["weights"]

@@ -1,4 +1,4 @@
-"""What the linear metrics share: which columns vary, and standardised columns."""
+"""Helpers of the linear metrics: standardised columns, and which columns vary."""
 
 from __future__ import annotations
 
