@@ -132,7 +132,7 @@ def run(name: str, names: dict[str, Any] | None = None) -> Iterator[tuple[Cell, 
             if cell.kind == "markdown":
                 yield cell, Shown("", "", [])
                 continue
-            with plt.rc_context(STYLE), patch.object(plt, "show"):
+            with plt.rc_context(STYLE), patch.object(plt, "show", lambda: None):
                 with contextlib.redirect_stdout(io.StringIO()) as out:
                     value = _execute(cell, path, names)
                 figures = [plt.figure(number) for number in plt.get_fignums()]
