@@ -100,7 +100,11 @@ def test_real_training_ends_with_the_same_table(tmp_path):
             result = tiny.experiment(row, kind, seed=2, steps=200).run(alone)
             undisturbed.append((row.row, kind, result["scores"][row.score]))
     found = json.loads((tmp_path / "table.json").read_text())
-    assert [(r["row"], r["kind"], r["ours"]["mean"]) for r in found] == undisturbed
+    assert [(r["row"], r["kind"]) for r in found] == [run[:2] for run in undisturbed]
+    # workers may have other numbers of threads, hence sums in another order: 200 steps amplify the
+    # rounding of float32 to some 1e-6
+    scores = [score for *_, score in undisturbed]
+    assert [r["ours"]["mean"] for r in found] == pytest.approx(scores, abs=2e-5)
     for path in tmp_path.glob("runs/*/metrics.jsonl"):
         lines = path.read_text().splitlines()
         assert [json.loads(line)["step"] for line in lines] == list(range(20, 201, 20))
