@@ -126,6 +126,8 @@ def table(results: dict[str, list[dict[str, Any]]]) -> str:
         by = {m: [r for r in results[name] if r["marginal"] == m] for m in ("uniform", "any")}
         if not by["any"]:
             continue
+        both = {run["seed"] for run in by["any"]}
+        by["uniform"] = [run for run in by["uniform"] if run["seed"] in both]
         cells = [words, str(len(by["any"]))]
         for key, digits in (("r2", 4), ("mcc", 4), ("density", 3), ("slope", 2), ("seconds", 0)):
             for marginal in ("any",) if key in ("density", "slope") else ("uniform", "any"):

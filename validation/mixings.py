@@ -31,7 +31,7 @@ from identica.studies.marginals import MarginalExperiment
 RESULTS, TABLE = Path("results/mixings.json"), Path("results/mixings.md")
 ROWS = (4, 16)  # row 12 of the paper's table, and correlated factors on a sphere
 SEEDS = (100, 101)
-STEPS = 2000  # it takes longer than the paper's mixing: after 1,000 steps even with labels R² is .989
+STEPS = 2000  # more than behind the paper's mixing: after 1,000 with labels, R² is .989
 LAYERS = 2  # four are too many for this network: R² .936 after 1,000 steps with labels
 
 
