@@ -57,17 +57,17 @@ def scores(ica: ContrastiveICA, x: Any, z: Any, log_density: Any = None) -> dict
 
 
 def pairs(
-    space: Space, marginal: Family, conditional: Family, codes: str, seed: int, **options: Any
+    space: Space, law: Family, conditional: Family, codes: str, seed: int, **options: Any
 ) -> dict[str, float]:
-    """20,000 pairs of a process, and a model of its form."""
-    process = GenerativeProcess(space, marginal, conditional, InvertibleMLP(space.dim, seed=seed))
+    """20,000 pairs of factors with a marginal law, and a model of their form."""
+    process = GenerativeProcess(space, law, conditional, InvertibleMLP(space.dim, seed=seed))
     seen, unseen = process.sample(20_000, generator=0), process.sample(4000, generator=1)
     family = "laplace" if isinstance(conditional, Laplace) else "normal"
     ica = ContrastiveICA(
         space.dim, space=codes, conditional=family, random_state=seed, **options
     ).fit(seen.x, seen.x_pos)
     truth = None
-    if not isinstance(marginal, Uniform):
+    if not isinstance(law, Uniform):
         truth = log_density_of_positives(process, unseen.z[:PLACES], generator=7)
     return scores(ica, unseen.x.numpy(), unseen.z.numpy(), truth)
 
