@@ -55,6 +55,13 @@ ROOT = Path(__file__).parent.parent
 HOME = ROOT / "src" / "identica"
 RESULTS = ROOT / "results" / "mutants.json"
 AFFORDED = 40  # seconds of processor time in tests after which no further file is tried
+COMPILING = 80  # more, where every file compiles the kernels again
+KERNELS = (
+    "losses/test_fused.py",
+    "losses/test_infonce.py",
+    "test_samplers.py",
+    "metrics/test_dci.py",
+)
 SLOWEST = 120  # such seconds of one file
 STUCK = 600  # seconds after which a file hangs, however loaded the machine is
 FORK = get_context("fork")
@@ -250,6 +257,8 @@ class Copy:
         for path in HOME.rglob("*.py"):  # mutants lose their comments: so does the original
             text = ast.unparse(ast.parse(path.read_text(encoding="utf-8")))
             self.place(path).write_text(text, encoding="utf-8")
+        for test in KERNELS:  # are compiled once, not at the expense of the first mutants
+            self.run(f"tests/{test}", None)
 
     def place(self, path: Path) -> Path:
         return self.root / path.relative_to(ROOT)
@@ -322,11 +331,12 @@ def verdict(copy: Copy, module: Path, mutant: str) -> tuple[str, str | None]:
     before, times = place.read_text(encoding="utf-8"), place.stat()
     # numba's files on disk do not know of changes in other modules
     compiled = any(word in before for word in ("numba", "_compiled"))
+    afforded = AFFORDED + COMPILING * compiled
     spent = 0.0
     for test in (str(path.relative_to(ROOT)) for path in relevant_tests(module)):
         if test in copy.slow:
             continue
-        if spent > AFFORDED:
+        if spent > afforded:
             break
         with tempfile.TemporaryDirectory() as home:
             kernels = Path(home) if compiled else None
