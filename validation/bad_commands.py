@@ -302,7 +302,7 @@ def reproduce() -> Iterator[Command]:
     for study in ("recordings", "marginals", "workshop-table2"):
         yield ("reproduce", study, "--out", "new", "--rows", "99")
         yield ("reproduce", study, "--out", "new", "--seeds", "-1", "--list")
-    yield ("reproduce", "recordings", "--rows", "1", "--seeds", "0", "--out", "new")
+    yield ("reproduce", "recordings", "--rows", "9", "--seeds", "0", "--out", "new")
     yield ("reproduce", "--list", "nonsense")
     for out in NO_FOLDERS:
         yield ("reproduce", "icml-table1", "--rows", "1", "--seeds", "0", "--out", out)
