@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from identica import Box, Joint, Laplace, Normal, Sphere, VonMisesFisher
+from identica.diagnosis.codes import Restarts, Score
 from identica.diagnosis.conditional import GeneralizedNormalFit, Positives
-from identica.diagnosis.diagnosis import Restarts, Score
 from identica.diagnosis.dimension import Dimensions, Intrinsic
 from identica.diagnosis.sequence import Rows
 from identica.diagnosis.verdict import Finding, bend, surface, verdict

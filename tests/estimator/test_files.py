@@ -293,6 +293,7 @@ def test_columns_are_chosen_and_dropped(tmp_path, options, columns):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"columns": "a, b,a"}, "columns must name each column once, got 'a, b,a'"),
         ({"drop": "e"}, r"drop must name columns of .*x.csv, which has a, b, c, day, got 'e'"),
         ({"columns": "a,,b"}, "columns must name columns of .* got ''"),
         ({"columns": "a", "drop": "a"}, "no columns for them"),

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from identica._io import writing
 from identica._progress import progress_bar
-from identica._validate import as_rng, count
+from identica._validate import as_array, as_rng, count
 from identica.datasets._arguments import MOST, check_array, whole_numbers
 from identica.datasets.pictures import tile
 from identica.datasets.reading import map_npy, read_header, read_npz, reading
@@ -99,7 +99,7 @@ def classes_of(index: ArrayLike) -> Classes:
 
 def unpack(packed: ArrayLike) -> NDArray[np.uint8]:
     """Images of 0 and 1, N×64×64, from N×512 packed bits."""
-    bits = np.asarray(packed)
+    bits = as_array("packed", packed)
     check_array("packed", bits, "uint8", (None, 512))
     return np.unpackbits(bits, axis=1).reshape(-1, 64, 64)
 

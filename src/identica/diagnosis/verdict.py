@@ -25,7 +25,7 @@ from identica.families import Family, Joint
 from identica.spaces import Box, Space, Sphere
 
 if TYPE_CHECKING:
-    from identica.diagnosis.diagnosis import Restarts, Score
+    from identica.diagnosis.codes import Restarts, Score
     from identica.diagnosis.truth import Truth
 
 PERMUTATION = "recovered up to permutation and scale"
