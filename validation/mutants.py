@@ -77,6 +77,7 @@ MUTATED = """
 """
 SIZES = {
     *("BLOCK", "AT_ONCE", "_CODES_AT_ONCE", "SUMS"),  # done at once
+    "BUFFERED",  # kept
     *("PARTS", "SLICE"),  # given to one thread
     *("TICK", "LOOK", "SAY", "PATIENCE", "timeout"),  # waited
     "maxsize",

@@ -93,7 +93,7 @@ def classes_of(index: ArrayLike) -> Classes:
     >>> classes_of([1])
     array([[0, 0, 0, 0, 1]])
     """
-    places = whole_numbers("index", np.atleast_1d(np.asarray(index)), TOTAL)
+    places = whole_numbers("index", np.atleast_1d(as_array("index", index)), TOTAL)
     return np.stack(np.unravel_index(places, SIZES), axis=1).astype(np.int64)
 
 
