@@ -1,6 +1,7 @@
 """Verdicts about codes that are made directly, so that the truth is known."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from identica import (
 )
 from identica.diagnosis import codes_from, diagnose
 from identica.diagnosis.truth import truth
-from identica.diagnosis.verdict import DISTRUST, LINEAR, PERMUTATION, UNSURE
+from identica.diagnosis.verdict import DISTRUST, LINEAR, PERMUTATION, UNSURE, Finding
 from identica.metrics import linear_r2
 
 
@@ -31,6 +32,22 @@ def test_factors_themselves():
     assert found.restarts.permutation.shape == (3, 3)
     assert abs(found.score.control) < 0.02
     assert found.score.bits > 3
+
+
+def test_the_headline_is_cautious_where_an_assumption_fails_and_not_about_the_axes():
+    found = judged([same, same], Box(2), Laplace(0.05))
+    fine = [Finding("score", "fine", "…", "All is well.")]
+    doubt = Finding("marginal", "caution", "…", "It is skewed. So are others.")
+    axes = [Finding(name, "caution", "…", "The axes are free.") for name in ("axes", "truth")]
+    plain = f"{PERMUTATION}."
+    for findings, expected in (
+        (fine, plain),
+        ([*fine, *axes], plain),
+        ([*axes, doubt], f"{PERMUTATION}, with caution. It is skewed."),
+    ):
+        assert replace(found, findings=findings).headline == expected
+    unsure = replace(found, verdict=UNSURE, findings=[doubt, *fine])
+    assert unsure.headline == f"{UNSURE}. It is skewed."
 
 
 def test_unrelated_pairs():
