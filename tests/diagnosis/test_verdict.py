@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from identica import Box, Joint, Laplace, Normal, Sphere, VonMisesFisher
-from identica.diagnosis.codes import Restarts, Score
+from identica.diagnosis.codes import Score
 from identica.diagnosis.conditional import GeneralizedNormalFit, Positives
 from identica.diagnosis.dimension import Dimensions, Intrinsic
 from identica.diagnosis.sequence import Rows
-from identica.diagnosis.verdict import Finding, bend, surface, verdict
+from identica.diagnosis.verdict import Finding, Restarts, bend, surface, verdict
 from identica.diagnosis.verdict import conditional as _conditional
 from identica.diagnosis.verdict import restarts as _restarts
 from identica.diagnosis.verdict import score as _score

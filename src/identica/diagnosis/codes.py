@@ -1,4 +1,4 @@
-"""Codes of held-out pairs, their evidence, and how well several fits agree."""
+"""Codes of held-out pairs and their evidence."""
 
 from __future__ import annotations
 
@@ -44,25 +44,3 @@ class Score:
     seen: float | None
     most: float
     related: bool | None = None
-
-
-@dataclass(frozen=True)
-class Restarts:
-    """Agreement of the codes of models from different starts, m×m: up to a linear map (R²), and up to
-    permutation and scale (MCC). The noise of the codes limits R² to `ceiling`."""
-
-    linear: Matrix
-    permutation: Matrix
-    ceiling: float = 1.0
-
-    @property
-    def mean_linear(self) -> float:
-        return mean_off_diagonal(self.linear)
-
-    @property
-    def mean_permutation(self) -> float:
-        return mean_off_diagonal(self.permutation)
-
-
-def mean_off_diagonal(matrix: Matrix) -> float:
-    return float(matrix[np.triu_indices(len(matrix), 1)].mean())

@@ -29,7 +29,7 @@ from identica._validate import (
 )
 from identica.diagnosis import density
 from identica.diagnosis import verdict as checks
-from identica.diagnosis.codes import Codes, Restarts, Score, mean_off_diagonal
+from identica.diagnosis.codes import Codes, Score
 from identica.diagnosis.conditional import Positives, positives
 from identica.diagnosis.density import Density
 from identica.diagnosis.dimension import Dimensions, dimensions, related
@@ -44,7 +44,14 @@ from identica.diagnosis.marginal import (
 )
 from identica.diagnosis.sequence import Rows, order_of
 from identica.diagnosis.truth import Truth
-from identica.diagnosis.verdict import DISTRUST, LEVELS, UNSURE, Finding
+from identica.diagnosis.verdict import (
+    DISTRUST,
+    LEVELS,
+    UNSURE,
+    Finding,
+    Restarts,
+    mean_off_diagonal,
+)
 from identica.errors import InputError
 from identica.families import Family
 from identica.metrics import agreement

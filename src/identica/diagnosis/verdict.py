@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from identica.diagnosis.conditional import Positives, nearest_family
 from identica.diagnosis.dimension import Dimensions
@@ -25,7 +26,7 @@ from identica.families import Family, Joint
 from identica.spaces import Box, Space, Sphere
 
 if TYPE_CHECKING:
-    from identica.diagnosis.codes import Restarts, Score
+    from identica.diagnosis.codes import Score
     from identica.diagnosis.truth import Truth
 
 PERMUTATION = "recovered up to permutation and scale"
@@ -56,6 +57,28 @@ OTHER_SHAPE = 2**0.5  # ratio of shapes
 # codes vary faster than the slowest one, which determines the number of independent rows
 CHANCE = 1.5, 1.0
 NOT_UNIFORM = 0.04  # Kolmogorov–Smirnov distance, in addition to sampling error and noise
+
+
+@dataclass(frozen=True)
+class Restarts:
+    """Agreement of the codes of models from different starts, m×m: up to a linear map (R²), and up to
+    permutation and scale (MCC). The noise of the codes limits R² to `ceiling`."""
+
+    linear: NDArray[np.float64]
+    permutation: NDArray[np.float64]
+    ceiling: float = 1.0
+
+    @property
+    def mean_linear(self) -> float:
+        return mean_off_diagonal(self.linear)
+
+    @property
+    def mean_permutation(self) -> float:
+        return mean_off_diagonal(self.permutation)
+
+
+def mean_off_diagonal(matrix: NDArray[np.float64]) -> float:
+    return float(matrix[np.triu_indices(len(matrix), 1)].mean())
 
 
 @dataclass(frozen=True)
