@@ -92,7 +92,7 @@ def test_what_is_chosen_is_said(tmp_path, capsys, monkeypatch):
             rf"^chosen: --{option} {value}, the .* \((?=.*100%)1: \d+%.*\)$", printed, re.M
         )
         assert result[name] == value
-    [score] = re.findall(r"^held-out score: (\S+) bits of (\S+) possible; the worst", printed, re.M)
+    [score] = re.findall(r"^held-out score: (\S+) bits \(highest possible: (\S+);", printed, re.M)
     assert float(score[0]) == pytest.approx(ica.bits_, abs=1e-3)
     assert float(score[1]) <= np.log2(2400 / 8) + 0.1
     assert np.array_equal(np.load(out / "codes.npy"), expected.transform(x))

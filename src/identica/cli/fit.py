@@ -213,13 +213,17 @@ def run(args: argparse.Namespace) -> int:
         chosen = in_shell(f"{name}={result[name]}", args.words)
         print(f"chosen: {chosen}, {CHOSEN[name]} ({evidence})")
     print(
-        f"held-out score: {result['bits']:.3f} bits of {result['possible_bits']:.3f} possible; the "
-        f"worst of {len(result['starts'])} starts reached {result['worst']:.3f}"
+        f"held-out score: {result['bits']:.3f} bits (highest possible: {result['possible_bits']:.3f}; "
+        f"worst of {len(result['starts'])} starts: {result['worst']:.3f})"
     )
     if result["warning"]:
         print(f"warning: {in_shell(result['warning'], args.words)}")
     if "diagnosis" in result:
-        print(f"diagnosis: {args.out / PAGE}" if result["verdict"] else "diagnosis: none")
+        print(
+            f"diagnosis: {args.out / PAGE} (with other pairs held out, so with another score)"
+            if result["verdict"]
+            else "diagnosis: none"
+        )
         print(in_shell(result["diagnosis"], args.words))
     return 0
 
