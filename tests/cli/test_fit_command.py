@@ -66,7 +66,7 @@ def test_a_page_says_how_far_to_trust_the_codes(tmp_path, capsys):
     assert main([*command, *OPTIONS]) == 0
     printed = capsys.readouterr().out
     assert f"diagnosis: {out / 'diagnosis.html'}" in printed
-    assert "Verdict: do not trust. Nothing can be predicted." in printed
+    assert "Verdict: do not trust. Nothing can be predicted: " in printed
     assert "Do not trust" in (out / "diagnosis.html").read_text(encoding="utf-8")
     assert json.loads((out / "diagnosis.json").read_text())["verdict"] == "do not trust"
     assert json.loads((out / "result.json").read_text())["verdict"] == "do not trust"
@@ -193,7 +193,7 @@ def test_positives_of_an_npz(tmp_path):
         (["--batch", "0"], "batch must be"),
         (["--lr", "nan"], "lr must be"),
         (["--device", "nonsense"], "device must be"),
-        (["--array", "x"], "array names an array of a file of several"),
+        (["--array", "x"], "array selects one of several arrays in a file"),
     ],
 )
 def test_bad_options_are_one_line(table, tmp_path, capsys, options, message):

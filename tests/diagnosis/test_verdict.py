@@ -243,4 +243,4 @@ def test_few_rows_cannot_show_that_codes_are_uniform(independent, distance, expe
     measured = Marginal(np.full(3, distance), None)
     found = _marginal(measured, dimensions, Box(3), rows(independent, codes=3))
     assert found.level == expected
-    assert ("too few to tell" in found.means) == (distance == 0.1 and expected != "fine")
+    assert ("cannot show" in found.means) == (distance == 0.1 and expected != "fine")

@@ -180,7 +180,7 @@ def test_an_array_is_named_in_an_npz_alone(tmp_path):
     np.save(tmp_path / "x.npy", np.ones((4, 2)))
     (tmp_path / "x.csv").write_text("1,2\n3,4\n")
     for name in ("x.npy", "x.csv"):
-        with pytest.raises(InputError, match="array names an array of a file of several"):
+        with pytest.raises(InputError, match="array selects one of several arrays in a file"):
             read(tmp_path / name, array="x")
 
 

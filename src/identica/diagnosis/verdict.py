@@ -152,7 +152,7 @@ def rows(rows: Rows, pairs: int) -> Iterator[Finding]:
         means = "Differences within pairs are noise as well as change."
         yield Finding("rows", "caution", seen, means, AVERAGE)
     else:
-        yield Finding("rows", "fine", seen, f"These are enough for {codes} codes.")
+        yield Finding("rows", "fine", seen, f"They suffice for most checks of {codes} codes.")
 
 
 def restarts(restarts: Restarts) -> Finding:
@@ -342,7 +342,7 @@ def marginal(marginal: Marginal, dimensions: Dimensions, space: Space, rows: Row
     chance = CHANCE[rows.apart > 0] / math.sqrt(rows.independent)
     if worst < NOT_UNIFORM + marginal.blur + chance:
         if rows.few or chance > VAGUE:
-            means = "The rows are too few to tell whether codes fill their space evenly."
+            means = f"About {rows.independent:.0f} independent rows cannot show whether codes are uniform."
             level, more = ("unsure" if rows.few else "caution"), "a longer recording."
             return Finding("marginal", level, seen, means, more if rows.apart else "more pairs.")
         means = "They fill their space evenly, as the theory requires."

@@ -108,7 +108,7 @@ def read(
     named = content if isinstance(content, Source) else Source([], dict[str, Array]().__getitem__)
     if array is not None and (named.table or not named.names):
         raise InputError(
-            f"array names an array of a file of several, but {path} is {kind}: leave it out"
+            f"array selects one of several arrays in a file, but {path} is {kind}: leave it out"
         )
     if not named.table:
         for option, given in {"columns": columns, "drop": drop}.items():
@@ -257,7 +257,7 @@ def _advice(name: str) -> dict[str, str]:
     out = f'drop="{name}" leaves it out'
     return {
         "date": f'index="{name}" makes it the index, {out}',
-        "text": f'{out}, groups="{name}" tells sequences apart by it; otherwise encode it as numbers',
+        "text": f'{out}, groups="{name}" separates sequences by it; otherwise encode it as numbers',
     }
 
 

@@ -101,12 +101,12 @@ def returned(axes: Sequence[Axes]) -> Any:
     return array
 
 
-def few_ticks(ax: Axes, number: int = 3) -> None:
+def few_ticks(ax: Axes) -> None:
     """A few ticks, at least two, on both axes of a small panel."""
     from matplotlib.ticker import MaxNLocator
 
     for axis in (ax.xaxis, ax.yaxis):
-        axis.set_major_locator(MaxNLocator(number, min_n_ticks=2))
+        axis.set_major_locator(MaxNLocator(3, min_n_ticks=2))
 
 
 def legend(ax: Axes, at: float = 1.0, title: str | None = None, grown: float = 1.0) -> None:

@@ -77,13 +77,13 @@ class Guarantee:
         else:
             failed = "".join(f"\n  - {violation}" for violation in self.violations)
             text = f"Not guaranteed:{failed}\nWhat to expect: {self.expect}"
-        earn = "".join(f"\n  - {change}" for change in self.changes)
-        return text + (f"\nWhat would earn more:{earn}" if earn else "")
+        more = "".join(f"\n  - {change}" for change in self.changes)
+        return text + (f"\nFor a stronger guarantee:{more}" if more else "")
 
     def _repr_html_(self) -> str:
         title = "Not guaranteed" if self.up_to is None else f"Guaranteed: {self.up_to}"
         said = self.violations if self.up_to is None else (f"{MEANING[self.up_to]}.",)
-        more = "What would earn more:", _html.items(self.changes)
+        more = "For a stronger guarantee:", _html.items(self.changes)
         return _html.card(
             title,
             _html.tag("div", self.theorem or ""),
