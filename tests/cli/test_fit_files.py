@@ -172,7 +172,10 @@ def test_columns_that_are_not_numbers_are_named_with_the_options_for_them(tmp_pa
     err = capsys.readouterr().err
     assert "line 2 has the date '2024-02-28 00:00': --index time makes it the index" in err
     assert main([*command, "--index", "time"]) == 2
-    assert "--drop the_weather leaves it out, --groups the_weather separates" in capsys.readouterr().err
+    assert (
+        "--drop the_weather leaves it out, --groups the_weather separates"
+        in capsys.readouterr().err
+    )
     frame.iloc[5, 1] = np.nan
     frame.rename(columns={'day, "hour"': "time"}).to_csv(path, index=False)
     assert main([*command, "--index", "time"]) == 2
