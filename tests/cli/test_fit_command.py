@@ -187,7 +187,7 @@ def test_positives_of_an_npz(tmp_path):
         (["--columns", "left,up"], "columns must name columns of"),
         (["--drop", "up"], "which has left, right, day, got 'up'"),
         (["--index", "up"], "index must be a name in DATA, which has left, right, day"),
-        (["--index", "left"], "DATA must be in order of time, but row"),
+        (["--index", "left"], "DATA (by 'left') must be in order of time, but row"),
         (["--missing", "fill"], "missing must be one of raise, drop"),
         (["--restarts", "1"], "restarts must be a whole number of at least 2"),
         (["--batch", "0"], "batch must be"),

@@ -344,7 +344,9 @@ def test_gaps_of_an_index_end_a_sequence(tmp_path):
     [note] = found.notes
     assert "a gap in time, the first between row 2 (from 0), 2020-01-01 02:00, and row 3" in note
     (tmp_path / "x.csv").write_text("\n".join(["when,a,b", *lines[::-1]]) + "\n")
-    with pytest.raises(InputError, match=r"DATA must be in order of time, but row 1 \(from 0\)"):
+    with pytest.raises(
+        InputError, match=r"DATA \(by .*\) must be in order of time, but row 1 \(from 0\)"
+    ):
         read(tmp_path / "x.csv", index="when")
 
 

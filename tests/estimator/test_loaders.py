@@ -202,6 +202,7 @@ BAD = {
     "nothing": (iter(()), "got none"),
     "no pairs": (iter([X]), "a pair"),
     "not finite": (TensorDataset(X / 0, X), "X must be finite"),
+    "a file": (__file__, "X must hold data, or name a folder of images: read the file"),
     "no folder": ("nowhere", "X: nowhere must be a folder of images: No such file"),
 }
 

@@ -156,7 +156,7 @@ def read(
         times = times_in(f"index {index!r} of {path}", cells, named.place)
         values = (1e6 * times.values).astype("M8[us]") if times.dates else times.values
         stamps = Index(index, cells, values)
-        cut = pieces("DATA", times, group) if positives is None else None
+        cut = pieces(f"DATA (by {index!r})", times, group) if positives is None else None
         if cut is not None and cut.gaps is not None:
             group = cut.groups
             notes.append(cut.gaps)

@@ -3,6 +3,7 @@ images."""
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -87,6 +88,10 @@ def opened(X: Any) -> Any:
     drawn and which are held out. Iterables are read once, into memory.
     """
     if isinstance(X, (str, Path)):
+        if os.path.isfile(X):
+            raise InputError(
+                f"X must hold data, or name a folder of images: read the file {X} first"
+            )
         try:
             return images.load(X)
         except InputError as error:
