@@ -20,7 +20,7 @@ COLOURS = (BLUE, ORANGE, "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 GREY = "#808080"  # of lines to compare with
 DASHES = ("-", "--", ":", "-.")
 MARKERS = ("o", "s", "^", "D")
-COLUMNS = 5  # panels beside each other
+COLUMNS = 5  # panels side by side
 
 
 def along() -> Colormap:

@@ -195,7 +195,7 @@ def score_name(negatives: int) -> str:
 
 
 class Theorem1(Study[Limit]):
-    """The estimates for each M beside the limit, in nats."""
+    """The estimates for each M, and the limit, in nats."""
 
     unit = "nats"
     side_by_side = False
