@@ -38,7 +38,7 @@ EXPECTED_FAILURES = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:a vector in the place of X_pos")
+@pytest.mark.filterwarnings("ignore:a vector passed as X_pos")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 def test_it_behaves_as_scikit_learn_asks():
     results = check_estimator(ContrastiveICA(2, **TINY), expected_failed_checks=EXPECTED_FAILURES)
