@@ -156,7 +156,7 @@ def read(
         times = times_in(f"index {index!r} of {path}", cells, named.place)
         values = (1e6 * times.values).astype("M8[us]") if times.dates else times.values
         stamps = Index(index, cells, values)
-        ordered = f"DATA (by {index!r})" if index else "DATA"  # an index may have no name
+        ordered = f"DATA (by {index!r})"
         cut = pieces(ordered, times, group) if positives is None else None
         if cut is not None and cut.gaps is not None:
             group = cut.groups
