@@ -340,7 +340,7 @@ def _find(
         shape: description of the density of the codes, if a potential was learnt.
     """
     evenly = checks.marginal(d.marginal, d.dimensions, filled, d.rows)
-    uniform = evenly.level == "fine"
+    uniform = evenly.level in ("fine", "caution")  # as far as anyone can tell
     fixed = fixes_axes(filled, d.conditional, learn_precision, uniform=uniform)
     findings = [
         checks.score(d.score),
