@@ -139,7 +139,7 @@ def checks() -> str:
             "the archive was not at hand",
         ),
         (
-            "Speed, beside plain implementations in the same run",
+            "Speed, compared with plain implementations in the same run",
             "`python -m benchmarks`",
             "`bench.json`",
             "[table](speed.md#figures)",

@@ -284,7 +284,7 @@ def test_a_sequence_in_a_random_order():
     i, j = held_out(len(z))
     found = judged_walk(z, (i, j), observations=(z[i], z[j]))
     assert found.verdict == DISTRUST
-    assert str(found).startswith("Verdict: do not trust. Nothing can be predicted.")
+    assert str(found).startswith("Verdict: do not trust. Nothing can be predicted: ")
     assert advice(found, "score").startswith("check what is paired with what")
 
 

@@ -180,7 +180,7 @@ def test_an_array_is_named_in_an_npz_alone(tmp_path):
     np.save(tmp_path / "x.npy", np.ones((4, 2)))
     (tmp_path / "x.csv").write_text("1,2\n3,4\n")
     for name in ("x.npy", "x.csv"):
-        with pytest.raises(InputError, match="array names an array of a file of several"):
+        with pytest.raises(InputError, match="array selects one of several arrays in a file"):
             read(tmp_path / name, array="x")
 
 
@@ -358,7 +358,9 @@ def test_gaps_of_an_index_end_a_sequence(tmp_path):
     [note] = found.notes
     assert "a gap in time, the first between row 2 (from 0), 2020-01-01 02:00, and row 3" in note
     (tmp_path / "x.csv").write_text("\n".join(["when,a,b", *lines[::-1]]) + "\n")
-    with pytest.raises(InputError, match=r"DATA must be in order of time, but row 1 \(from 0\)"):
+    with pytest.raises(
+        InputError, match=r"DATA \(by .*\) must be in order of time, but row 1 \(from 0\)"
+    ):
         read(tmp_path / "x.csv", index="when")
 
 

@@ -138,7 +138,9 @@ def test_a_selection_is_bars():
 
 
 def test_evidence_that_is_not_there():
-    with pytest.raises(InputError, match=r"^choice must be one of window, n_components: all"):
+    with pytest.raises(
+        InputError, match=r"^choice must be one of window, n_components, as the fit selected"
+    ):
         plots.evidence(FITTED)
     with pytest.raises(InputError, match=r"^choice must be one of window, n_components; got 'lag'"):
         plots.evidence(FITTED, "lag")

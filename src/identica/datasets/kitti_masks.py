@@ -203,7 +203,7 @@ def picture(data: KittiMasks, rows: int = 8, columns: int = 12) -> NDArray[np.ui
 
 def _videos(source: str, folder: Path) -> list[Path]:
     if not folder.is_dir():
-        raise InputError(f"{source} must be a folder of annotations, but {folder} is none")
+        raise InputError(f"{source} must be a folder of annotations, but {folder} is not one")
     videos = sorted(folder.glob("*.txt"))
     videos = videos or sorted(sub for sub in folder.iterdir() if any(sub.glob("*.png")))
     if not videos:

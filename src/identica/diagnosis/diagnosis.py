@@ -50,7 +50,6 @@ from identica.diagnosis.verdict import (
     UNSURE,
     Finding,
     Restarts,
-    mean_off_diagonal,
 )
 from identica.errors import InputError
 from identica.families import Family
@@ -324,7 +323,9 @@ def _restarts(codes: Sequence[Codes], times: Any) -> Restarts:
         linear[i, j] = linear[j, i] = agreement(both, "affine")
         permutation[i, j] = permutation[j, i] = agreement(both, "permutation")
         ceiling[i, j] = ceiling[j, i] = signal[i] * signal[j]
-    return Restarts(linear, permutation, max(0.5, mean_off_diagonal(ceiling)))
+    return Restarts(
+        linear, permutation, max(0.5, float(ceiling[np.triu_indices(len(codes), 1)].mean()))
+    )
 
 
 # --- findings ---------------------------------------------------------------------------------------
@@ -342,7 +343,7 @@ def _find(
         shape: description of the density of the codes, if a potential was learnt.
     """
     evenly = checks.marginal(d.marginal, d.dimensions, filled, d.rows)
-    uniform = evenly.level == "fine"
+    uniform = evenly.level in ("fine", "caution")  # as far as anyone can tell
     fixed = fixes_axes(filled, d.conditional, learn_precision, uniform=uniform)
     findings = [
         checks.score(d.score),

@@ -141,7 +141,10 @@ def _label(label: Any, rows: int) -> NDArray[Any] | None:
     if number and (labels.dtype.kind == "f" or len(np.unique(labels)) > len(COLOURS)):
         return as_matrix("label", labels)[:, 0]
     if len(classes := np.unique(labels)) > MOST_CLASSES:
-        raise InputError(f"label must have at most {MOST_CLASSES} classes, got {len(classes)}")
+        raise InputError(
+            f"label must be numbers, dates (of pandas or NumPy) or at most {MOST_CLASSES} classes, got "
+            f"{len(classes)} classes such as {classes[0]!r}"
+        )
     return labels
 
 

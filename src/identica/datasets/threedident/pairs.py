@@ -127,7 +127,7 @@ def check_pairs(process: GenerativeProcess, n: int) -> None:
     if process.space.dim != len(FACTORS):
         raise InputError(f"process must have {len(FACTORS)} latents, got {process.space}")
     if n < 2:
-        raise InputError("data must hold at least 2 images to make pairs of")
+        raise InputError("data must hold at least 2 images to form pairs")
 
 
 def take(data: ImageSet, rows: Rows) -> tuple[Tensor, Tensor]:

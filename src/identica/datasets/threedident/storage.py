@@ -1,4 +1,4 @@
-"""3DIdent on disk: raw latents beside PNGs, as published, or beside packed images that train without
+"""3DIdent on disk: raw latents next to PNGs, as published, or next to packed images that train without
 decoding."""
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class ImageSet:
             self.size = len(_read_png(self._png(0)))
         else:
             raise InputError(
-                f"{self.folder} must hold a folder {PNGS} or {PACKED} beside {LATENTS}"
+                f"{self.folder} must hold a folder {PNGS} or {PACKED} next to {LATENTS}"
             )
 
     def __len__(self) -> int:
