@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from identica import Box, Joint, Laplace, Normal, Sphere, VonMisesFisher
+from identica.diagnosis.codes import Score
 from identica.diagnosis.conditional import GeneralizedNormalFit, Positives
-from identica.diagnosis.diagnosis import Restarts, Score
 from identica.diagnosis.dimension import Dimensions, Intrinsic
 from identica.diagnosis.marginal import Marginal
 from identica.diagnosis.sequence import Rows
-from identica.diagnosis.verdict import Finding, bend, surface, verdict
+from identica.diagnosis.verdict import Finding, Restarts, bend, surface, verdict
 from identica.diagnosis.verdict import conditional as _conditional
 from identica.diagnosis.verdict import marginal as _marginal
 from identica.diagnosis.verdict import restarts as _restarts

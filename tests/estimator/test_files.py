@@ -240,6 +240,19 @@ def test_labels_of_a_csv_may_be_long_text_and_must_not_be_blank(tmp_path):
     assert set(found.files) == {"data", "groups"}
 
 
+@pytest.mark.parametrize("shape", [(4,), (4, 1), (4, 2), ()])
+def test_labels_of_a_file_of_their_own_are_a_vector_or_a_column(tmp_path, shape):
+    np.save(tmp_path / "x.npy", np.arange(8.0).reshape(4, 2))
+    labels = np.arange(np.prod(shape, dtype=int)).reshape(shape)
+    np.save(tmp_path / "day.npy", labels)
+    found = read(tmp_path / "x.npy", groups=str(tmp_path / "day.npy")).groups
+    if shape in ((4,), (4, 1)):
+        assert found.tolist() == [0, 1, 2, 3]
+    else:  # are refused with their shape, where they are used
+        assert np.array_equal(found, labels)
+        assert found.shape == shape
+
+
 def test_a_header_cannot_claim_more_than_the_file_holds(tmp_path):
     for path in (write(tmp_path, "huge.npy"), write(tmp_path, "huge.npz")):
         assert path.stat().st_size < 1000
@@ -280,6 +293,7 @@ def test_columns_are_chosen_and_dropped(tmp_path, options, columns):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"columns": "a, b,a"}, "columns must name each column once, got 'a, b,a'"),
         ({"drop": "e"}, r"drop must name columns of .*x.csv, which has a, b, c, day, got 'e'"),
         ({"columns": "a,,b"}, "columns must name columns of .* got ''"),
         ({"columns": "a", "drop": "a"}, "no columns for them"),

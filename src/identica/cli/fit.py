@@ -136,11 +136,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the command, and print where the results are."""
+    from identica.diagnosis import MOST_FITS
     from identica.estimator import ContrastiveICA
     from identica.estimator import files as own_data
     from identica.runs import folder as runs
 
-    lag, seed, restarts = _lag(args.lag), _seed(args.seed), count("restarts", args.restarts, 2)
+    lag, seed, restarts = (
+        _lag(args.lag),
+        _seed(args.seed),
+        count("restarts", args.restarts, 2, MOST_FITS),
+    )
     parameters: dict[str, Any] = {
         "n_components": _number("components", args.components),
         "window": _number("window", args.window),

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from identica.diagnosis.conditional import Positives, nearest_family
 from identica.diagnosis.dimension import Dimensions
@@ -25,7 +26,7 @@ from identica.families import Family, Joint
 from identica.spaces import Box, Space, Sphere
 
 if TYPE_CHECKING:
-    from identica.diagnosis.diagnosis import Restarts, Score
+    from identica.diagnosis.codes import Score
     from identica.diagnosis.truth import Truth
 
 PERMUTATION = "recovered up to permutation and scale"
@@ -57,6 +58,24 @@ OTHER_SHAPE = 2**0.5  # ratio of shapes
 CHANCE = 1.5, 1.0
 NOT_UNIFORM = 0.04  # Kolmogorov–Smirnov distance, in addition to sampling error and noise
 VAGUE = 0.2  # sampling error of that distance above which nearly any density passes: 25 rows of a sequence
+
+
+@dataclass(frozen=True)
+class Restarts:
+    """Agreement of the codes of models from different starts, m×m: up to a linear map (R²), and up to
+    permutation and scale (MCC). The noise of the codes limits R² to `ceiling`."""
+
+    linear: NDArray[np.float64]
+    permutation: NDArray[np.float64]
+    ceiling: float = 1.0
+
+    @property
+    def mean_linear(self) -> float:
+        return float(self.linear[np.triu_indices(len(self.linear), 1)].mean())
+
+    @property
+    def mean_permutation(self) -> float:
+        return float(self.permutation[np.triu_indices(len(self.linear), 1)].mean())
 
 
 @dataclass(frozen=True)

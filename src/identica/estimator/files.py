@@ -187,6 +187,8 @@ def _names(option: str, text: str | None, path: Path, source: Source) -> list[st
             raise InputError(
                 f"{option} must name columns of {path}{_known(source.names)}, got {name!r}"
             )
+    if len(set(names)) < len(names):
+        raise InputError(f"{option} must name each column once, got {text!r}")
     return names
 
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 ALIGNED = ("permutation", "linear")
 BINS = 40  # at most, and 40 values for each
+MOST = 1e100  # beyond, projections overflow
 MOST_CLASSES = len(COLOURS) * len(MARKERS)
 
 
@@ -81,6 +82,8 @@ def codes(
         middle = points - points.mean(axis=0)
         points = middle @ np.linalg.svd(middle, full_matrices=False)[2][:dims].T
         titles = [f"principal component {k + 1}" for k in range(dims)]
+    if solid and np.abs(points).max() > MOST:
+        raise InputError(f"h must be at most {MOST:g} to be drawn in three dimensions")
     ax = one_axes(ax, solid=solid)
     scatter: Any = partial(ax.scatter, s=6, linewidths=0, rasterized=True)
     if colour is None:

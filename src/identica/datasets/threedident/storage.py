@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from identica._io import is_locked, locked, make_folder, read_json, replacing, write_json
-from identica._validate import count
+from identica._validate import as_path, count, flag, function, instance
 from identica.datasets._arguments import check_array, whole_numbers
 from identica.datasets.pictures import save
 from identica.datasets.reading import map_npy, read_png, reason
@@ -47,7 +48,7 @@ class ImageSet:
     """
 
     def __init__(self, folder: Path | str) -> None:
-        self.folder = Path(folder)
+        self.folder = as_path("folder", folder)
         self.raw_latents = _read_latents(self.folder / LATENTS)
         n = len(self.raw_latents)
         if n == 0:
@@ -133,7 +134,12 @@ def build(
     ...     data.images([2, 0]).shape
     (2, 32, 32, 3)
     """
-    z, size, folder = check_latents(raw_latents), check_size(size), Path(folder)
+    z, size, folder = check_latents(raw_latents), check_size(size), as_path("folder", folder)
+    instance("settings", settings, (dict, NoneType), "a dictionary")
+    flag("packed", packed)
+    function("draw", draw)
+    if tick is not None:
+        function("tick", tick)
     wanted = {"n": len(z), "size": size, "packed": packed, **(settings or {})}
     count("n", len(z))
     count("step", step)
