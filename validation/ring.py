@@ -51,7 +51,7 @@ Data = tuple[NDArray[Any], Array]  # counts or rates, and directions
 # how recordings are simulated, and how they are fitted
 VARIANTS: dict[str, tuple[dict[str, bool], dict[str, int]]] = {
     "as measured": ({}, {}),
-    "the same, `window=31`": ({}, {"window": 31}),
+    "the same, `window=11`": ({}, {"window": 11}),
     "turns that do not depend on the direction": ({"alike": True}, {}),
     "neurons spread evenly, with equal rates": ({"even": True}, {}),
     "rates instead of spikes, `window=1`, `lag=21`": ({"spikes": False}, {"window": 1, "lag": 21}),
