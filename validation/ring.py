@@ -1,16 +1,17 @@
 """What bends the ring of head directions: errors of decoded directions, in parts.
 
-    python -m validation.ring       # writes results/ring.json and .md
+    python -m validation.ring [codes|decoder]       # writes results/ring.json and .md
 
 Recordings are simulated with the statistics of the first three fifths of the mouse's: tuning of the neurons,
 and turns, which depend on the direction the mouse faces. One property at a time is then taken away. The
 error is measured in three ways: of the codes after the best rotation, as in the study `recordings`; after a
 smooth map, fitted with the true directions, has straightened the ring as well; and of a decoder that was
-fitted with true directions. One thread.
+fitted with true directions. What is measured again, codes or decoder, replaces its old figures. One thread.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from pathlib import Path
@@ -161,7 +162,8 @@ def straightened(found: Array, truth: Array) -> tuple[Array, float]:
 def supervised(counts: NDArray[Any], angle: Array, first: int) -> float:
     """Error of the mean direction under the posterior of Poisson neurons with known tuning.
 
-    The tuning is that of the first rows; the window, that with the least error on their last eighth.
+    The tuning is that of the first rows; the window, that with the least error on their last eighth. As
+    for codes, the error is that after the best rotation, so a drift of the neurons' zero does not count.
     """
     fine = np.linspace(-np.pi, np.pi, 360, endpoint=False)
 
@@ -169,8 +171,9 @@ def supervised(counts: NDArray[Any], angle: Array, first: int) -> float:
         rates = at_angles(tuning(counts[known], angle[known]), fine)
         seen = window * decoding.smoothed(counts[test].astype(float), window)
         log = seen @ np.log(rates).T - window * rates.sum(1)
-        posterior = np.exp(log - log.max(1, keepdims=True))
-        return degrees(np.angle(posterior @ np.exp(1j * fine)), angle[test])
+        mean = np.exp(log - log.max(1, keepdims=True)) @ np.exp(1j * fine)
+        codes = Labelled(np.stack([mean.real, mean.imag], 1), angle[test])
+        return degrees(decoding.decode("angle", codes, codes.codes), codes.label)
 
     some = first * 7 // 8
     best = min(WINDOWS, key=lambda w: missed(slice(some), w, slice(some, first)))
@@ -188,10 +191,17 @@ def measure(data: Data, seed: int, *, lag: int = 1, window: int | str = "auto") 
     found = decoding.decode("angle", test, test.codes)
     straight, bend = straightened(found, test.label)
     error = {"error": degrees(found, test.label), "straightened": degrees(straight, test.label)}
-    if np.issubdtype(seen.dtype, np.integer):
-        error["supervised"] = supervised(seen, angle, first)
     error = {name: round(value, 3) for name, value in {**error, "bend": bend}.items()}
     return {"seed": seed, "window": ica.window_, **error, "seconds": round(seconds, 1)}
+
+
+def decoded(data: Data, seed: int) -> dict[str, Any]:
+    """The error of the decoder that is fitted with true directions; none without spikes."""
+    counts, angle = data
+    if not np.issubdtype(counts.dtype, np.integer):
+        return {"seed": seed}
+    error = supervised(counts, angle, decoding.train_rows(len(counts)))
+    return {"seed": seed, "supervised": round(error, 3)}
 
 
 def table(results: dict[str, list[dict[str, Any]]]) -> str:
@@ -201,7 +211,10 @@ def table(results: dict[str, list[dict[str, Any]]]) -> str:
         "|---|---|---|---|---|---|",
     ]
     for name, runs in results.items():
-        cells = [name, ", ".join(str(w) for w in sorted({run["window"] for run in runs}))]
+        cells = [
+            name,
+            ", ".join(str(w) for w in sorted({r["window"] for r in runs if "window" in r})),
+        ]
         for key in ("error", "straightened", "supervised", "bend"):
             values = [run[key] for run in runs if key in run]
             cells.append(f"{np.mean(values):.1f}°" if values else "–")
@@ -209,22 +222,32 @@ def table(results: dict[str, list[dict[str, Any]]]) -> str:
     return "\n".join(lines) + f"\n\nMeans of {len(SEEDS)} seeds; one thread.\n"
 
 
-def main() -> int:
+def main(parts: list[str]) -> int:
+    unknown = [part for part in parts if part not in ("codes", "decoder")]
+    if unknown:
+        print(f"unknown part {unknown[0]!r}: choose from codes, decoder", file=sys.stderr)
+        return 2
     torch.set_num_threads(1)
-    results: dict[str, list[dict[str, Any]]] = {}
+    results: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     mouse = recordings.load("head-direction")
     recorded = mouse.counts, wrapped(mouse.label.astype(float))
     for name in (*VARIANTS, RECORDED):
         drawn, fitted = VARIANTS.get(name, ({}, {}))
-        results[name] = []
-        for seed in SEEDS:
+        old = results.get(name, [{} for _ in SEEDS])
+        runs = []
+        for seed, run in zip(SEEDS, old, strict=True):
             data = recorded if name == RECORDED else simulated(seed, **drawn)
-            results[name].append(measure(data, seed, **fitted))
-            print(name, results[name][-1], flush=True)
+            if "codes" in parts or not parts:
+                run = run | measure(data, seed, **fitted)
+            if "decoder" in parts or not parts:
+                run = run | decoded(data, seed)
+            runs.append(run)
+            print(name, run, flush=True)
+        results[name] = runs
         write_json(RESULTS, results)
         write_text(TABLE, table(results))
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -67,6 +67,30 @@ def test_the_decoder_with_true_directions_beats_chance_by_far(mouse):
     assert ring.supervised(shuffled, angle, 16_000) > 40
 
 
+def test_what_is_measured_again_replaces_its_old_figures(mouse, monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(ring, "RESULTS", tmp_path / "ring.json")
+    monkeypatch.setattr(ring, "TABLE", tmp_path / "ring.md")
+    monkeypatch.setattr(ring, "SEEDS", (0,))
+    monkeypatch.setattr(ring, "VARIANTS", {"some": ({}, {"window": 5})})
+    monkeypatch.setattr(ring.recordings, "load", lambda name: mouse)
+    seen = []
+
+    def measure(data, seed, **fitted):
+        seen.append(fitted)
+        return {"seed": seed, "window": 5, "error": 3.0, "straightened": 2.0, "bend": 1.0}
+
+    monkeypatch.setattr(ring, "measure", measure)
+    monkeypatch.setattr(ring, "decoded", lambda data, seed: {"seed": seed, "supervised": 4.0})
+    assert ring.main(["decoder"]) == 0
+    assert not seen
+    assert ring.main(["codes"]) == 0
+    assert seen == [{"window": 5}, {}]
+    for name in ("some", ring.RECORDED):
+        assert f"| {name} | 5 | 3.0° | 2.0° | 4.0° | 1.0° |" in (tmp_path / "ring.md").read_text()
+    assert ring.main(["code"]) == 2
+    assert "unknown part" in capsys.readouterr().err
+
+
 def test_the_table_has_means_of_seeds():
     runs = [
         {"seed": 0, "window": w, "error": e, "straightened": 1.0, "bend": 2.0}
