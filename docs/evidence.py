@@ -132,6 +132,18 @@ def checks() -> str:
             "[table](own-data.md)",
         ),
         (
+            "Codes trained by labels, beside CEBRA-Behavior",
+            "`python -m validation.labels`",
+            "`labels.json`",
+            "[table](recordings.md#labels)",
+        ),
+        (
+            "Which properties of a recording bend the ring of head directions?",
+            "`python -m validation.ring`",
+            "`ring.json`",
+            "[table](recordings.md#why-the-ring-is-bent)",
+        ),
+        (
             "Are re-rendered dSprites the original ones?",
             "`python -m benchmarks.sprites`",
             "`sprites.json`",
