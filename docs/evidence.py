@@ -84,6 +84,10 @@ def checks() -> str:
     frames = read("sprites.json")["real_frames"]
     right = sum(record["judged"] == "right" for record in diagnosis)
     wrong = ", ".join(f"{r['name']} ({r['judged']})" for r in diagnosis if r["judged"] != "right")
+    marginal = {
+        name: {m: [r["r2"] for r in found if r["marginal"] == m] for m in ("uniform", "any")}
+        for name, found in read("any_marginal.json").items()
+    }
     uneven = {
         kind: [r["mcc"] for r in read("anisotropic.json") if r["precision"] == kind]
         for kind in ("one for all", "learnt")
@@ -130,6 +134,16 @@ def checks() -> str:
             "`python -m validation.own_data`",
             "`own_data.json`",
             "[table](own-data.md)",
+        ),
+        (
+            '`marginal="any"` beside "uniform" on the same data: R², lowest over seeds',
+            "`python -m validation.any_marginal`",
+            "`any_marginal.json`",
+            "; ".join(
+                f"{name}: {min(r2['uniform']):.3f} → {min(r2['any']):.3f}"
+                for name, r2 in marginal.items()
+                if r2["any"]
+            ),
         ),
         (
             "Codes trained by labels, beside CEBRA-Behavior",

@@ -4,8 +4,7 @@
 
 `ContrastiveICA` with `marginal="uniform"` and "any", by the same seeds: on data of `validation.own_data`,
 whose factors are uniform, and on others. `density` is the correlation of `log_density` with the truth,
-where that is known, and `slope` the factor between them. A part that is measured again replaces its
-old figures; the others stay. One thread.
+where that is known, and `slope` the factor between them. Finished runs are not repeated. One thread.
 """
 
 from __future__ import annotations
@@ -58,17 +57,17 @@ def scores(ica: ContrastiveICA, x: Any, z: Any, log_density: Any = None) -> dict
 
 
 def pairs(
-    space: Space, marginal: Family, conditional: Family, codes: str, seed: int, **options: Any
+    space: Space, law: Family, conditional: Family, codes: str, seed: int, **options: Any
 ) -> dict[str, float]:
-    """20,000 pairs of a process, and a model of its form."""
-    process = GenerativeProcess(space, marginal, conditional, InvertibleMLP(space.dim, seed=seed))
+    """20,000 pairs of factors with a marginal law, and a model of their form."""
+    process = GenerativeProcess(space, law, conditional, InvertibleMLP(space.dim, seed=seed))
     seen, unseen = process.sample(20_000, generator=0), process.sample(4000, generator=1)
     family = "laplace" if isinstance(conditional, Laplace) else "normal"
     ica = ContrastiveICA(
         space.dim, space=codes, conditional=family, random_state=seed, **options
     ).fit(seen.x, seen.x_pos)
     truth = None
-    if not isinstance(marginal, Uniform):
+    if not isinstance(law, Uniform):
         truth = log_density_of_positives(process, unseen.z[:PLACES], generator=7)
     return scores(ica, unseen.x.numpy(), unseen.z.numpy(), truth)
 
@@ -125,6 +124,10 @@ def table(results: dict[str, list[dict[str, Any]]]) -> str:
         if name not in results:
             continue
         by = {m: [r for r in results[name] if r["marginal"] == m] for m in ("uniform", "any")}
+        if not by["any"]:
+            continue
+        both = {run["seed"] for run in by["any"]}
+        by["uniform"] = [run for run in by["uniform"] if run["seed"] in both]
         cells = [words, str(len(by["any"]))]
         for key, digits in (("r2", 4), ("mcc", 4), ("density", 3), ("slope", 2), ("seconds", 0)):
             for marginal in ("any",) if key in ("density", "slope") else ("uniform", "any"):
@@ -141,19 +144,20 @@ def main(names: list[str]) -> int:
         return 2
     torch.set_num_threads(1)
     results: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    for name in names or PARTS:
-        runs = []
-        for seed in SEEDS:
+    for seed in SEEDS:
+        for name in names or PARTS:
+            runs = results.setdefault(name, [])
             for marginal in ("uniform", "any"):
+                if any((run["seed"], run["marginal"]) == (seed, marginal) for run in runs):
+                    continue
                 start = time.process_time()
                 found = PARTS[name][1](seed=seed, marginal=marginal)
                 seconds = round(time.process_time() - start, 1)
                 found = {key: round(value, 5) for key, value in found.items()}
                 runs.append({"seed": seed, "marginal": marginal, **found, "seconds": seconds})
                 print(name, runs[-1], flush=True)
-        results[name] = runs
-        write_json(RESULTS, results)
-        write_text(TABLE, table(results))
+                write_json(RESULTS, results)
+                write_text(TABLE, table(results))
     return 0
 
 

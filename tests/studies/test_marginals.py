@@ -127,6 +127,17 @@ def test_kinds_differ_by_their_loss():
         assert recipe.self_negative == (kind == "published")
 
 
+def test_codes_of_spheres_are_normalised_gradually_but_by_the_published_loss():
+    study = find("marginals")
+    for row in study.rows[4:]:
+        for kind in KINDS:
+            recipe = study.experiment(row, kind, 0, "fast").recipe
+            sphere = isinstance(row.space, Sphere)
+            assert recipe.soften == (sphere and kind != "published")
+            if recipe.soften:
+                assert recipe.head(row.model_space).soften == recipe.training.steps // 2
+
+
 def test_a_tiny_experiment_runs_and_is_read_back(tmp_path, monkeypatch):
     monkeypatch.setattr(marginals, "PLACES", 50)
     study = find("marginals")

@@ -106,8 +106,10 @@ def any_marginal(space: Space, conditional: Family, codes: Space) -> Recipe:
         quick = conditional.p == 2 and not isinstance(space, Box)
         return Recipe(Training(steps=1000 if quick else 2000), **options)
     if isinstance(conditional, VonMisesFisher):
-        # the learnt radius takes on the concentration of the process
-        return Recipe(Training(steps=1000), radius=math.sqrt(5), **options)
+        # The learnt radius takes on the concentration of the process. Some encoders start folded, and stay so
+        # on a sphere, while the potential explains the uneven density of the folds. In R^n they unfold,
+        # so codes are normalised gradually.
+        return Recipe(Training(steps=1200), radius=math.sqrt(5), soften=True, **options)
     # Positives are some 17 nats closer than a batch can resolve. Negatives must keep the scale of their
     # distances, so only the attraction of positives is raised to half of their concentration: with .78 of it,
     # codes collapsed.

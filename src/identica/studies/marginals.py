@@ -31,6 +31,7 @@ from identica.studies.synthetic import (
     family_name,
     space_name,
 )
+from identica.training import Training
 
 KINDS = {"published": "published loss", "plain": "without potential", "potential": "potential"}
 DRAWS = 30_000  # of the marginal, over which the density of the positives is averaged
@@ -169,7 +170,9 @@ class Marginals(SyntheticTable):
         if kind == "plain":
             recipe = replace(recipe, potential=False)
         elif kind == "published":
-            recipe = Recipe(recipe.training, radius=recipe.radius)
+            # on spheres its codes are normalised from the start, with the steps that this takes
+            training = Training(steps=1000) if recipe.soften else recipe.training
+            recipe = Recipe(training, radius=recipe.radius)
         return MarginalExperiment(row, kind, seed, recipe)
 
     def cells(self, row: Row) -> dict[str, str]:
