@@ -79,9 +79,13 @@ def for_process(marginal: Family, conditional: Family, space: Space, model: Fami
         options |= {"effective_negatives": 20_000 if bounded else 1_000_000}
         return Recipe(Training(steps=4000 if bounded else 2000), **options)
     if p == 2:
-        settled = 3000 if isinstance(marginal, Uniform) else 2000  # it bends all the same
-        options |= {"effective_negatives": 6144 if bounded else None}
-        return Recipe(Training(steps=settled), **options)
+        if bounded:
+            return Recipe(Training(steps=3000), effective_negatives=6144, **options)
+        if not isinstance(marginal, Uniform):
+            return Recipe(Training(steps=2000))  # the marginal bends the codes in any case
+        # Without walls the self-pair bends the codes near those of the process. Slow directions are learnt
+        # at the peak of the learning rate.
+        return Recipe(Training(steps=6000, decay=0.5), effective_negatives=100_000)
     return Recipe(Training(steps=6000), **options)  # linear maps are found soon, the axes late
 
 
