@@ -141,7 +141,7 @@ def test_unknown_processes_are_treated_like_known_ones(space, family):
     """The walls start at the same place, and the self-pair weighs the same."""
     known = presets.for_process(Uniform(), family, space, family)
     found = recipes.for_easy_pairs(space, family)
-    if isinstance(space, Box) or family.p != 2:  # no walls of a process are known to bend the codes
+    if isinstance(space, Box) or family.p != 2:  # whether the process has walls is not known
         assert found.effective_negatives == known.effective_negatives
     if isinstance(space, Box):
         assert found.bound == known.bound

@@ -83,8 +83,8 @@ def for_process(marginal: Family, conditional: Family, space: Space, model: Fami
             return Recipe(Training(steps=3000), effective_negatives=6144, **options)
         if not isinstance(marginal, Uniform):
             return Recipe(Training(steps=2000))  # the marginal bends the codes in any case
-        # Without walls the self-pair bends the codes near those of the process. Slow directions are learnt
-        # at the peak of the learning rate.
+        # A self-pair of much weight bends the codes near the walls of the process. Directions that the mixing
+        # compresses are learnt slowly, and faster at the peak of the learning rate.
         return Recipe(Training(steps=6000, decay=0.5), effective_negatives=100_000)
     return Recipe(Training(steps=6000), **options)  # linear maps are found soon, the axes late
 
