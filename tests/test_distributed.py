@@ -44,6 +44,11 @@ def test_gradients_of_two_processes_are_those_of_one(tmp_path):
         assert (two[name] - gradient).abs().max() <= ROUNDING * size, name
 
 
+def test_a_network_that_outlives_its_group_is_no_deadlock(tmp_path):
+    finish(start(2, "one_of_several", "leave", tmp_path / "left"))
+    assert (tmp_path / "left1").read_text() == "DistributedDataParallel"
+
+
 def test_loss_curves_coincide(tmp_path, alone):
     finish(start(2, "one_of_several", "train", tmp_path))
     assert losses(tmp_path) == pytest.approx(alone, rel=ROUNDING)

@@ -9,6 +9,7 @@ the same noise in each.
 
 from __future__ import annotations
 
+import atexit
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,6 +25,7 @@ from identica.errors import DamagedError, InputError, LostProcessError
 from identica.process import Pool, Walk
 
 T = TypeVar("T")
+_joined: list[Any] = []  # groups, which must be freed before the interpreter ends
 # Others wait while the first process evaluates. A dead process is detected without this timeout.
 PATIENCE = timedelta(hours=6)
 ERRORS: dict[str, type[Exception]] = {  # raised as the same type in all processes
@@ -55,6 +57,12 @@ def processes() -> Iterator[tuple[int, int]]:
     from torch.distributed.nn import functional  # noqa: F401
 
     dist.init_process_group(backend, timeout=PATIENCE)
+    # A DistributedDataParallel that outlives this context holds the group as well. Its destructor would
+    # wait for the threads of the group without releasing the GIL, which they need to free the last
+    # gradients: a deadlock. The destructor of a reference from Python releases the GIL, so one is kept
+    # until the program ends.
+    _joined.append(dist.group.WORLD)
+    atexit.register(_joined.clear)
     try:
         yield group()
     finally:

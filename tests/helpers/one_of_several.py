@@ -1,5 +1,6 @@
-"""One process of a group (see test_distributed.py): helpers.one_of_several gradients|train|tell OUT"""
+"""One process of a group (see test_distributed.py): helpers.one_of_several gradients|leave|train|tell OUT"""
 
+import atexit
 import json
 import os
 import sys
@@ -119,6 +120,16 @@ def tell(value):
         return error
 
 
+def leave(rank):
+    """A network that outlives its group, one of whose threads is yet to free an object of Python."""
+    network = DistributedDataParallel(torch.nn.Linear(1, 1))
+    torch._C._stash_obj_in_tls("freed by that thread", object())
+    if rank == 1:
+        time.sleep(1)  # until then, the first process waits
+    torch.distributed.all_reduce(torch.zeros(1), async_op=True)
+    return network
+
+
 def threads():
     """The names of the threads of this process, those of libraries among them."""
     return [path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")]
@@ -135,6 +146,10 @@ def main(what, out, pause=0.0):
         if what == "tell":
             Path(f"{out}{rank}").write_text(json.dumps([repr(tell(each)) for each in TOLD]))
             return
+        if what == "leave":
+            network = leave(rank)
+            Path(f"{out}{rank}").write_text(type(network).__name__)
+            return
 
         def slow(number, *, generator):
             time.sleep(pause)
@@ -144,8 +159,13 @@ def main(what, out, pause=0.0):
         train(make("vmf, symmetric"), slow, how, out=Path(out))
 
 
-if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], float(os.environ.get("PAUSE", "0")))
-    # One that outlives the interpreter aborts the process, if it lets go of a tensor by then.
+def ended():
+    """A thread that outlives the interpreter aborts the process, if it lets go of a tensor by then."""
     if left := [name for name in threads() if "gloo" in name]:
-        sys.exit(f"threads that outlive their group: {left}")
+        print(f"threads that outlive the program: {left}", file=sys.stderr, flush=True)
+        os._exit(1)
+
+
+if __name__ == "__main__":
+    atexit.register(ended)  # the first one, and so the last to be called
+    main(sys.argv[1], sys.argv[2], float(os.environ.get("PAUSE", "0")))
