@@ -64,11 +64,10 @@ def for_process(marginal: Family, conditional: Family, space: Space, model: Fami
         # positives close together hardly move a loss with the temperature 1: start near their own
         if isinstance(conditional, VonMisesFisher):
             return Recipe(Training(steps=2000), symmetric=True, tau_start=0.1)
-        # the narrower they are, the less the loss resolves them at the final temperature (a marginal that
-        # is not uniform bends the codes in any case)
-        narrow = conditional.p == 2 and conditional.precision > 300
-        narrow = narrow and isinstance(marginal, Uniform)
-        return Recipe(Training(steps=6000 if narrow else 3000), symmetric=True, tau_start=0.01)
+        # the narrower they are, the less the loss resolves them at the final temperature: it rises more
+        # slowly for a normal than for a Laplace (a marginal that is not uniform bends the codes in any case)
+        slowly = conditional.p == 2 and isinstance(marginal, Uniform)
+        return Recipe(Training(steps=6000 if slowly else 3000), symmetric=True, tau_start=0.01)
     p = model.p
     assert p is not None
     # only the walls of a box identify its axes: start small, so that codes reach them, and grow slowly
