@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -76,7 +77,10 @@ def checks() -> str:
 
     selection = read("selection.json").values()
     diagnosis, truth = read("diagnosis.json"), read("diagnosis_truth.json")
-    guarantees, mutants = read("guarantees.json")["summary"], read("mutants.json")["totals"]
+    guarantees = read("guarantees.json")["summary"]
+    mutants = [record for found in read("mutants.json") for record in found["mutants"]]
+    verdicts = Counter(record["verdict"] for record in mutants)
+    same = sum(record.get("note", "").startswith("equivalent") for record in mutants)
     frames = read("sprites.json")["real_frames"]
     right = sum(record["judged"] == "right" for record in diagnosis)
     wrong = ", ".join(f"{r['name']} ({r['judged']})" for r in diagnosis if r["judged"] != "right")
@@ -128,6 +132,18 @@ def checks() -> str:
             "[table](own-data.md)",
         ),
         (
+            "Codes trained by labels, beside CEBRA-Behavior",
+            "`python -m validation.labels`",
+            "`labels.json`",
+            "[table](recordings.md#labels)",
+        ),
+        (
+            "Which properties of a recording bend the ring of head directions?",
+            "`python -m validation.ring`",
+            "`ring.json`",
+            "[table](recordings.md#why-the-ring-is-bent)",
+        ),
+        (
             "Are re-rendered dSprites the original ones?",
             "`python -m benchmarks.sprites`",
             "`sprites.json`",
@@ -135,7 +151,7 @@ def checks() -> str:
             "the archive was not at hand",
         ),
         (
-            "Speed, beside plain implementations in the same run",
+            "Speed, compared with plain implementations in the same run",
             "`python -m benchmarks`",
             "`bench.json`",
             "[table](speed.md#figures)",
@@ -144,6 +160,6 @@ def checks() -> str:
             "Do the tests notice small faults in the code?",
             "`python -m validation.mutants`",
             "`mutants.json`",
-            f"{mutants['caught']} of {sum(mutants.values())} mutants caught, {mutants['survived']} survived",
+            f"{verdicts['caught']} of {len(mutants)} mutants caught, {same} of the others change nothing",
         ),
     )

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Any marginal
 #
-# The theorems of the paper ask for uniform factors. Normal factors bend the codes; a potential,
+# The theorems of the paper require uniform factors. Normal factors bend the codes; a potential,
 # one more learnt term of the loss, straightens them.
 
 # %%
@@ -33,7 +33,7 @@ def model(potential=None):
 
 
 # %% [markdown]
-# Without a potential nothing is guaranteed, and the last line says what would help.
+# Without a potential nothing is guaranteed, and the last line says what would change that.
 
 # %%
 guarantee(process, model())

@@ -2,7 +2,7 @@
 # # Break an assumption and look
 #
 # Two factors, two kinds of pairs: one that keeps both factors, and one in which the second factor
-# is drawn anew. The picture shows what is lost, and the diagnosis says so without knowing the
+# is redrawn. The picture shows what is lost, and the diagnosis says so without knowing the
 # factors.
 
 # %%

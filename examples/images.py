@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Images, with your own network
 #
-# A bright spot moves over small images. A network of your own finds where it is, from pairs of
+# A bright spot moves over small images. A network of your own learns its position from pairs of
 # images in which it has moved a little.
 
 # %%

@@ -50,7 +50,7 @@ class Quartic(Coordinatewise):
 
 
 # %% [markdown]
-# It can be drawn from, and what is drawn follows its density.
+# It can be sampled, and the samples follow its density.
 
 # %%
 space, far = Box(1, -3.0, 3.0), Quartic(1.0)
@@ -60,7 +60,7 @@ line = torch.linspace(-1.6, 1.6, 200)[:, None]
 ax.plot(line, far.log_prob(space, line, torch.zeros(200, 1)).exp(), color="#d55e00", lw=2)
 
 # %% [markdown]
-# The theory knows what it is worth: an exponent other than 2 in a box fixes the axes.
+# The theory applies to it as well: in a box, an exponent other than 2 fixes the axes.
 
 # %%
 process = GenerativeProcess(Box(3), Uniform(), Quartic(0.2), InvertibleMLP(3, seed=0))

@@ -46,15 +46,15 @@ codes = ica.transform(x)
 plots.density(codes)
 
 # %% [markdown]
-# The diagnosis needs no true factors. Click on the findings to see what it looked at.
+# The diagnosis needs no true factors. Click on the findings to see what was checked.
 
 # %%
 diagnosis = ica.diagnose(x, x_pos)
 diagnosis
 
 # %% [markdown]
-# Fits from different starts should agree. Code by code is the stronger statement; up to a linear
-# map the weaker one.
+# Fits from different starts should agree. Agreement code by code is the stronger
+# statement, agreement up to a linear map the weaker one.
 
 # %%
 figure, axes = plt.subplots(1, 2, figsize=(7, 3), layout="constrained")

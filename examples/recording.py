@@ -2,7 +2,7 @@
 # # A recording of neurons
 #
 # A rat runs to and fro on a track while its neurons are recorded. The model sees spike counts in
-# order of time and is told nothing about the rat. Its codes hold the position all the same.
+# order of time, and nothing about the rat. Its codes contain the position all the same.
 
 # %%
 import matplotlib.pyplot as plt
@@ -30,8 +30,8 @@ print(f"{past.shape[1]} neurons, {seconds[0]:.0f} s to fit, {seconds[1]:.0f} s t
 
 # %% [markdown]
 # In a sequence, neighbouring rows are the pairs. Each row is averaged with its neighbours in time.
-# Of the windows with nearly the best held-out evidence the widest is taken, as it leaves the least
-# noise. `transform` averages codes whose windows overlap.
+# Of the windows with nearly the best held-out evidence, the widest is selected, as it leaves the
+# least noise. `transform` averages codes whose windows overlap.
 
 # %%
 ica = ContrastiveICA(3, steps=400, optimizer="adamw").fit(past)
@@ -45,8 +45,8 @@ plots.evidence(ica, "window")
 plots.codes(ica.transform(future), position[train:], name="position in cm", dims=3)
 
 # %% [markdown]
-# How far a nearest-neighbour decoder is off, beside as many principal components of counts that
-# are averaged as often:
+# The median error of a nearest-neighbour decoder, for these codes and for as many principal
+# components of equally averaged counts:
 
 # %%
 rows, codes = np.ones(ica.window_), np.ones(2 * ica.window_ - 1)

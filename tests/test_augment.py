@@ -42,6 +42,8 @@ def test_bytes_and_floats_are_the_same_image(images):
     whole = (255 * images).byte()
     a, b = simclr(whole, generator=0), simclr(whole.float() / 255, generator=0)
     assert torch.equal(a, b)
+    with pytest.raises(InputError, match="images must be a tensor of images, got a list"):
+        simclr([[0.0]], generator=0)
     with pytest.raises(InputError, match="N×3×H×W"):
         simclr(images[:, :2], generator=0)
 

@@ -32,6 +32,10 @@ def test_a_learnable_size_starts_where_told_and_moves():
     head = BoxHead(Box(2), learnable=True, start=5.0)
     codes = torch.full((1, 2), 100.0)
     assert torch.allclose(head(codes), torch.full((1, 2), 5.0))
+    with pytest.raises(InputError, match="codes must be on the device of the head, cpu, got meta"):
+        head(codes.to("meta"))
+    assert head.to("meta")(codes.to("meta")).shape == (1, 2)
+    head = BoxHead(Box(2), learnable=True, start=5.0)
     head(codes).sum().backward()
     assert head.log_growth.grad.item() == pytest.approx(10.0)
     sphere = SphereHead(Sphere(2, radius=3.0), learnable=True)

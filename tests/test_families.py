@@ -177,6 +177,8 @@ def test_similarity_is_the_log_density_up_to_a_constant(family):
     gap = family.similarity(centre, z) - family.log_prob(space, z, centre)
     assert torch.allclose(gap, gap[0].expand(20))
     assert torch.allclose(family.pairwise(centre, z).diagonal(), family.similarity(centre, z))
+    several = family.similarity(centre[:, None], z.expand(20, 20, 3))  # all of them for each centre
+    assert torch.allclose(several, family.pairwise(centre, z))
 
 
 def test_joint_is_the_sum_of_its_parts():

@@ -1,8 +1,14 @@
 import json
 import re
+import shlex
+import textwrap
 from pathlib import Path
 
-from identica import Training
+import numpy as np
+import pandas as pd
+
+from identica import Training, cli
+from identica.studies import find
 from identica.training import train
 
 ROOT = Path(__file__).parent.parent
@@ -25,6 +31,34 @@ def test_the_code_of_the_readme_runs(monkeypatch, capsys):
     assert 0 < float(score) < 1
     assert guaranteed.startswith("Guaranteed by Theorem 6")
     assert "order, sign and scale" in guaranteed
+
+
+def test_from_a_table_to_codes_and_a_diagnosis(monkeypatch, tmp_path, capsys):
+    """The indented code for station.csv, as written, but for the length of the training."""
+    x = np.random.default_rng(0).normal(size=(600, 3)).cumsum(axis=0)
+    time = pd.date_range("2024-01-01", periods=len(x), freq="h", name="time")
+    table = pd.DataFrame(x, time, ["heat", "wind", "rain"]).assign(weather="fine")
+    table.to_csv(tmp_path / "station.csv")
+    monkeypatch.chdir(tmp_path)
+
+    def short(objective, sample, training=None, **options):
+        return train(objective, sample, Training(steps=3, batch=32), **options)
+
+    monkeypatch.setattr("identica.estimator.fit.train", short)
+    indented = re.findall(r"(?:^    .*\n|^\n)+", README, re.MULTILINE)
+    [code] = [textwrap.dedent(block) for block in indented if "read_csv" in block]
+    exec(code, {})
+    assert "Verdict: " in capsys.readouterr().out
+    assert (tmp_path / "codes.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_commands_of_the_readme_exist():
+    lines = re.findall(r"^    (identica .*)$", README, re.MULTILINE)
+    assert len(lines) > 4
+    for line in lines:
+        args = cli.parser().parse_args(shlex.split(line, comments=True)[1:])
+        if getattr(args, "study", None) is not None:
+            find(args.study)
 
 
 def test_every_module_of_the_readme_exists():

@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 import torch
 
@@ -87,6 +88,12 @@ def test_pooled_images_are_those_averaged_before():
     means = x.view(3, 16, 4, 16, 4).mean(dim=(2, 4))
     assert torch.allclose(pooled(x), plain(means[:, None]), atol=1e-5)
     assert not torch.allclose(pooled(x), plain(x), atol=1e-3)
+    with pytest.raises(InputError, match="widths must be a list of widths, got 32"):
+        SmallResNet(2, widths=32)
+    with pytest.raises(InputError, match="unsigned must be True or False, got 1"):
+        SmallResNet(2, unsigned=1)
+    with pytest.raises(InputError, match="x must be a tensor of images, got a float64 ndarray"):
+        SmallResNet(2)(np.zeros((1, 3, 32, 32)))
     with pytest.raises(InputError, match="pool must be"):
         SmallResNet(2, pool=0)
 

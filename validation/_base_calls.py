@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache, partial
 from io import StringIO
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from unittest import mock
 
-import matplotlib.pyplot as plt
 import numpy as np
 import torch
-from matplotlib.figure import Figure
-from PIL import Image
 from torch.utils.data import Dataset
 
 import identica as ii
-from identica import baselines, metrics, plots, studies, theory
-from identica.datasets import dsprites, images, natural_sprites, neurons, recordings, threedident
+from identica import baselines, metrics, resnet, studies, theory
+from identica.augment import simclr
+from identica.diagnosis import Codes, codes_from, diagnose
 from identica.training import Stopping
-
-
-class Base(NamedTuple):
-    """A call that works: its name, what is called, and its arguments."""
-
-    name: str
-    call: Callable[..., Any]
-    arguments: dict[str, Any]
+from validation._data_calls import Base, data_bases
 
 
 @cache
@@ -95,16 +86,6 @@ def from_sources(source: str, x: Any, x_pos: Any) -> Any:
     return ii.ContrastiveICA(2, steps=2, batch=8, network=network).fit(X)
 
 
-def _drawn(plot: Callable[..., Any], **arguments: Any) -> Any:
-    """A plot on a canvas, as problems may show only then."""
-    try:
-        found = plot(**arguments)
-        np.ravel(found)[0].figure.canvas.draw()
-        return found
-    finally:
-        plt.close("all")
-
-
 def reproduce(**arguments: Any) -> studies.Outcome:
     """All of `reproduce` but the runs themselves."""
     with mock.patch("identica.runs.pool.run_all", return_value={}):
@@ -117,6 +98,8 @@ def bases(folder: Path) -> Iterator[Base]:
     code = torch.from_numpy(z).float()
     inside = torch.rand(60, 3, generator=torch.Generator().manual_seed(0))
     on_sphere = torch.nn.functional.normalize(code, dim=1)
+
+    yield from data_bases(folder)
 
     # spaces
     yield Base("Sphere", ii.Sphere, {"dim": 3, "radius": 1.0})
@@ -196,6 +179,9 @@ def bases(folder: Path) -> Iterator[Base]:
     yield Base("ContrastiveModel()", model(), {"x": code})
     yield Base("Potential", ii.Potential, {"n": 3, "hidden": (4,), "seed": 0, "lr": 0.1})
     yield Base("Potential()", ii.Potential(3), {"codes": code})
+    yield Base(
+        "Potential.log_density", ii.Potential(3).log_density, {"codes": code, "reference": code}
+    )
     infonce = {
         "conditional": ii.Laplace(1.0),
         "tau": 1.0,
@@ -301,6 +287,10 @@ def bases(folder: Path) -> Iterator[Base]:
     yield Base("ContrastiveICA.log_density", ica.log_density, rows)
     yield Base("ContrastiveICA.score", ica.score, {"X": z, "X_pos": z})
     yield Base("ContrastiveICA.score, a sequence", ica.score, seen)
+    rows = z.repeat(3, axis=0)
+    judged = {"X": rows, "X_pos": None, "lag": 1, "groups": [0] * 180, "labels": [0, 1] * 90}
+    judged |= {"restarts": 2, "Z": rows}
+    yield Base("ContrastiveICA.diagnose", fitted().diagnose, judged)
     yield Base("ContrastiveICA.guarantee", ica.guarantee, {"process": process()})
     yield Base("ContrastiveICA.save", fitted().save, {"path": folder / "saved"})
     saved = {"path": folder / "saved", "network": ii.MLP(3, 2, hidden=(8,))}
@@ -345,58 +335,35 @@ def bases(folder: Path) -> Iterator[Base]:
         },
     )
 
-    # plots
-    records = [{"step": 1, "loss": 2.0, "bits": 0.5}, {"step": 2, "loss": 1.0, "bits": 0.7}]
-    curve = {"source": records, "score": "bits", "on": "pairs", "published": 0.6}
-    for plot, arguments in (
-        (plots.codes, {"h": z, "label": z[:, 0], "name": "x", "cyclic": False, "dims": 2}),
-        (plots.recovered, {"z": z[:, 0], "h": z, "up_to": "linear", "names": ["x"], "label": "y"}),
-        (plots.density, {"h": z[:, 0], "names": ["x"]}),
-        (plots.correlations, {"z": z, "h": z}),
-        (plots.restarts, {"source": [z, z], "up_to": "linear"}),
-        (plots.history, curve),
-        (plots.evidence, {"source": {1: 0.5, 2: 0.9}, "choice": "window"}),
-    ):
-        name, call = f"plots.{plot.__name__}", partial(_drawn, plot)
-        yield Base(name, call, {**arguments, "ax": Figure().subplots()})
+    # diagnosis
+    pair = {"h": inside, "h_pos": inside.flip(0)}
+    coded = {**pair, "conditional": ii.Laplace(1.0), "temperature": 1.0, "seen": 0.5}
+    yield Base("codes_from", codes_from, {**coded, "scaled": None, "bias": None})
+    fits = [codes_from(**pair, conditional=ii.Laplace(1.0)) for _ in range(2)]
+    assumed = {"space": ii.Box(3), "conditional": ii.Laplace(1.0), "random_state": 0}
+    seen = {"observations": (z, z), "times": None, "truth": None}
+    options = {"learn_precision": False, "potential": True}
+    yield Base("diagnose", diagnose, {"codes": fits, **assumed, **seen, **options})
+    for part in Codes._fields:
+        call = lambda value, part=part: diagnose(  # noqa: E731
+            [fits[0]._replace(**{part: value}), fits[1]], ii.Box(3), ii.Laplace(1.0)
+        )
+        yield Base(f"diagnose, {part}", call, {"value": getattr(fits[0], part)})
 
-    # data sets and studies
-    some = {"n": 2, "rng": 0}
-    for drawn in (dsprites.sample, dsprites.pairs_uni, dsprites.pairs_lap):
-        yield Base(f"dsprites.{drawn.__name__}", drawn, some)
-    classes = np.zeros((1, 5), int)
-    yield Base("dsprites.index_of", dsprites.index_of, {"latents_classes": classes})
-    yield Base("dsprites.classes_of", dsprites.classes_of, {"index": [0, 1]})
-    yield Base("natural_sprites.render", natural_sprites.render, {"factors": np.zeros((1, 5))})
-    pictures = folder / "pictures"
-    pictures.mkdir(exist_ok=True)
-    Image.fromarray(np.zeros((4, 4), np.uint8)).save(pictures / "1.png")
-    yield Base("images.load", images.load, {"folder": pictures})
-    spikes = {"rows": 50, "rate": 0.25, "seed": 0}
-    yield Base("neurons.place_cells", neurons.place_cells, spikes)
-    turning = {**spikes, "uneven": True}
-    yield Base("neurons.head_direction_cells", neurons.head_direction_cells, turning)
-    counts, track = np.ones((5, 2), int), np.linspace(0, 1, 5)
-    recording = {
-        "name": "x",
-        "counts": counts,
-        "label": track,
-        "bin": 0.1,
-        "direction": np.zeros(5, int),
-    }
-    yield Base("Recording", recordings.Recording, recording)
-    np.savez(folder / "rat.npz", counts=counts, position=track, direction=np.zeros(5, int))
-    rat = {"name": "achilles", "path": folder / "rat.npz"}
-    yield Base("recordings.load", recordings.load, rat)
-    yield Base("dsprites.render", dsprites.render, {"latents_classes": np.zeros((1, 5), int)})
-    scene = {"raw_latents": np.zeros((1, 10)), "size": 4, "samples": 1}
-    yield Base("threedident.place", threedident.place, {"raw_latents": np.zeros((1, 10))})
-    yield Base("threedident.latents", threedident.latents, {"x": 0.0, "y": [0.0, 0.1]})
+    # networks for images, baselines
+    pixels = torch.zeros(2, 3, 32, 32)
+    yield Base("ResNet18", resnet.ResNet18, {"n_out": 2, "seed": 0})
+    small = {"n_out": 2, "widths": (4, 4), "unsigned": True, "maps": 2, "hidden": 4, "blocks": 1}
+    small |= {"channels": 3, "pool": 1, "scale": 255.0, "seed": 0}
+    yield Base("SmallResNet", resnet.SmallResNet, small)
+    yield Base("SmallResNet()", resnet.SmallResNet(2, widths=(4, 4)), {"x": pixels})
+    yield Base("simclr", simclr, {"images": pixels, "generator": 0})
     size = {"n": 2, "beta": 1.0, "channels": 1, "scale": 1.0, "network": "conv", "seed": 0}
     slow = {**size, "gamma": 10.0, "rate": 6.0, "entropy": 0.5}
     yield Base("AdaGVAE", baselines.AdaGVAE, size)
     yield Base("SlowVAE", baselines.SlowVAE, slow)
-    yield Base("threedident.render", threedident.render, scene)
+
+    # studies
     yield Base("studies.load", studies.load, {"study": "icml-table1"})
     yield Base("studies.find", studies.find, {"study": "icml-table1"})
     done = folder / "done"

@@ -4,10 +4,11 @@
     python -m validation.mutants --seed 2 src/identica/metrics src/identica/spaces.py
 
 Each mutant changes one operator, comparison, constant, condition or sign of one module in a copy of the
-tree. It meets the test files one by one: the one that mirrors the module and the module's own doctests,
-those that import the module, then those that import what imports it, the most specific first, until a test
-fails or `AFFORDED` seconds are over. Results go to results/mutants.json as they come; what it says about the
-same change of the same module and seed is not asked again, so delete it after changes of the tests.
+tree. It meets the test files one by one: those that mirror the module or its room and the module's own
+doctests, those that import the module, then those that import what imports it, the most specific first,
+until a test fails or `AFFORDED` seconds are over. Results go to results/mutants.json as they come, beside
+those of other seeds. What it says about the same change of the same module and seed is not asked again, so
+delete it after changes of the tests; notes that somebody wrote beside a verdict are kept.
 
 A mutant is *caught* if a test fails with it and passes without it. It *timed out*, which does not count as
 caught, if a file takes more than `SLOWEST` seconds with it and, run again at once, less than a third of that
@@ -20,11 +21,13 @@ Left alone is what changes no number, message or file, whatever its value:
 - annotations, and what is below `if TYPE_CHECKING`;
 - the sizes and times in `SIZES`, which say how much is done at once or kept and how long to wait, and those
   of `sleep`. How they are used is mutated;
+- `LOOKS`: how thick, large or far in front something is drawn. What is drawn where is mutated;
 - what runs on a GPU only (the body of an `if` that asks for CUDA), for want of a machine that could tell;
 - an `if` that is negated already by changing its comparison or its `not`: the same mutant twice.
 
-Without paths, the modules in `MUTATED` are: those between assumptions and figures. Pages and pictures are
-judged by eye; data sets, baselines and commands can be named as paths.
+Without paths, the modules in `MUTATED` are: those between assumptions and figures, the plots, and data of
+one's own or simulated. Pages are judged by eye; other
+data sets, baselines and commands can be named as paths.
 """
 
 from __future__ import annotations
@@ -52,6 +55,13 @@ ROOT = Path(__file__).parent.parent
 HOME = ROOT / "src" / "identica"
 RESULTS = ROOT / "results" / "mutants.json"
 AFFORDED = 40  # seconds of processor time in tests after which no further file is tried
+COMPILING = 80  # more, where every file compiles the kernels again
+KERNELS = (
+    "losses/test_fused.py",
+    "losses/test_infonce.py",
+    "test_samplers.py",
+    "metrics/test_dci.py",
+)
 SLOWEST = 120  # such seconds of one file
 STUCK = 600  # seconds after which a file hangs, however loaded the machine is
 FORK = get_context("fork")
@@ -62,13 +72,17 @@ MUTATED = """
     spaces families mixing process heads encoders theory recipes checkpoints
     distributed potential losses training metrics estimator diagnosis runs
     studies/experiment studies/study studies/table studies/runner studies/synthetic
+    studies/marginals studies/shapes studies/decoding studies/recordings
+    resnet augment plots datasets/images datasets/neurons datasets/recordings
 """
 SIZES = {
     *("BLOCK", "AT_ONCE", "_CODES_AT_ONCE", "SUMS"),  # done at once
+    "BUFFERED",  # kept
     *("PARTS", "SLICE"),  # given to one thread
     *("TICK", "LOOK", "SAY", "PATIENCE", "timeout"),  # waited
     "maxsize",
 }
+LOOKS = {"lw", "ms", "mew", "s", "zorder", "shrink", "linewidths", "borderaxespad", "grown"}
 SWAPS: dict[type[ast.AST], type[ast.AST]] = {
     ast.Add: ast.Sub,
     ast.Sub: ast.Add,
@@ -114,7 +128,7 @@ def left_alone(tree: ast.AST) -> set[ast.AST]:
             case ast.Assign(targets=[target], value=value):
                 if SIZES.issuperset(ast.unparse(target).strip("()").split(", ")):
                     parts.append(value)
-            case ast.keyword(arg=str(name), value=value) if name in SIZES:
+            case ast.keyword(arg=str(name), value=value) if name in SIZES | LOOKS:
                 parts.append(value)
             case ast.Call(func=ast.Attribute(attr="sleep")):
                 parts += node.args
@@ -213,16 +227,19 @@ def importers(path: Path) -> list[Path]:
 def relevant_tests(module: Path) -> list[Path]:
     """Files with tests that may notice a change of a module, the likeliest first."""
     *rooms, name = module.relative_to(HOME).with_suffix("").parts
-    mirror = ROOT.joinpath("tests", *rooms, f"test_{name.strip('_')}.py")
+    room = ROOT.joinpath("tests", *rooms)
+    name = name.strip("_")
+    mirrors = [room / f"test_{name}.py"]
+    if rooms:
+        mirrors += [room / f"test_{rooms[-1]}_{name}.py", room.parent / f"test_{rooms[-1]}.py"]
     near = importers(module)
     far = [other for path in near for other in importers(path)]
 
     def specific_first(found: list[Path]) -> list[Path]:
         tests = {path for path in found if path.name.startswith("test_")}
-        room = mirror.parent
         return sorted(tests, key=lambda path: (path.parent != room, len(imported(path)), path))
 
-    first = [mirror] if mirror.exists() else []
+    first = [mirror for mirror in mirrors if mirror.exists()]
     return list(dict.fromkeys([*first, module, *specific_first(near), *specific_first(far)]))
 
 
@@ -241,6 +258,8 @@ class Copy:
         for path in HOME.rglob("*.py"):  # mutants lose their comments: so does the original
             text = ast.unparse(ast.parse(path.read_text(encoding="utf-8")))
             self.place(path).write_text(text, encoding="utf-8")
+        for test in KERNELS:  # are compiled once, not at the expense of the first mutants
+            self.run(f"tests/{test}", None)
 
     def place(self, path: Path) -> Path:
         return self.root / path.relative_to(ROOT)
@@ -313,11 +332,12 @@ def verdict(copy: Copy, module: Path, mutant: str) -> tuple[str, str | None]:
     before, times = place.read_text(encoding="utf-8"), place.stat()
     # numba's files on disk do not know of changes in other modules
     compiled = any(word in before for word in ("numba", "_compiled"))
+    afforded = AFFORDED + COMPILING * compiled
     spent = 0.0
     for test in (str(path.relative_to(ROOT)) for path in relevant_tests(module)):
         if test in copy.slow:
             continue
-        if spent > AFFORDED:
+        if spent > afforded:
             break
         with tempfile.TemporaryDirectory() as home:
             kernels = Path(home) if compiled else None
@@ -352,16 +372,14 @@ def mutants(paths: list[Path], count: int, seed: int) -> Iterator[tuple[Path, in
         yield path, getattr(node, "lineno", 0), kind, text
 
 
-def known_verdicts(seed: int) -> dict[tuple[Any, ...], tuple[str, str | None]]:
-    """What a run that was stopped has found."""
-    written = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
-    if written.get("seed") != seed:
-        return {}
-    verdicts = {}
-    for record in written["mutants"]:
-        *place, found, test = record.values()
-        verdicts[tuple(place)] = found, test
-    return verdicts
+def known() -> list[dict[str, Any]]:
+    """What earlier runs have found, one entry for each seed."""
+    return json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else []
+
+
+def same(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether two records are of the same change."""
+    return all(one[name] == other[name] for name in ("module", "line", "kind", "source", "mutant"))
 
 
 def main() -> int:
@@ -370,15 +388,15 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=60)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    known = known_verdicts(options.seed)
+    before = next((found["mutants"] for found in known() if found["seed"] == options.seed), [])
     records: list[dict[str, Any]] = []
     totals: Counter[str] = Counter()
     preload()
     with tempfile.TemporaryDirectory() as home:
         copy = Copy(Path(home))
         for path, line, kind, text in mutants(options.paths, options.count, options.seed):
-            before = copy.place(path).read_text(encoding="utf-8").splitlines()
-            lines = zip(before, text.splitlines(), strict=False)
+            original = copy.place(path).read_text(encoding="utf-8").splitlines()
+            lines = zip(original, text.splitlines(), strict=False)
             source, mutant = next(pair for pair in lines if pair[0] != pair[1])
             record: dict[str, Any] = {
                 "module": str(path.relative_to(ROOT)),
@@ -387,12 +405,17 @@ def main() -> int:
                 "source": source.strip(),
                 "mutant": mutant.strip(),
             }
-            found, test = known.get(tuple(record.values())) or verdict(copy, path, text)
-            records.append(record | {"verdict": found, "test": test})
-            totals[found] += 1
-            print(f"{dict(totals)}: {records[-1]}", file=sys.stderr, flush=True)
+            if already := next((old for old in before if same(old, record)), None):
+                record = already
+            else:
+                record["verdict"], record["test"] = verdict(copy, path, text)
+            records.append(record)
+            totals[record["verdict"]] += 1
+            print(f"{dict(totals)}: {record}", file=sys.stderr, flush=True)
             result = {"seed": options.seed, "totals": totals, "mutants": records}
-            RESULTS.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
+            others = [found for found in known() if found["seed"] != options.seed]
+            text = json.dumps([*others, result], indent=1, ensure_ascii=False)
+            RESULTS.write_text(text + "\n", encoding="utf-8")
     print(", ".join(f"{number} {found}" for found, number in totals.most_common()))
     return 0
 

@@ -168,7 +168,7 @@ def _draw(table: Table, place: Any) -> Any:
     """One draw of a table's density with a random sign, and the next place.
 
     Of the first word, 9 bits choose the box, 1 the sign and the others the height; the second is the
-    point. The sign by arithmetic: of a branch, the processor would guess every second one wrong.
+    point. The sign is set by arithmetic: the processor would mispredict every second branch.
     """
     boxes = table.boxes
     while True:
@@ -221,7 +221,7 @@ def in_box(
 ) -> None:
     """centre + scale·noise, truncated to a box: coordinates outside are drawn again."""
     rows, n = centre.shape
-    # listed by arithmetic: of a branch for each, the processor would guess too many wrong
+    # listed by arithmetic: the processor would mispredict too many branches
     row, column, count = np.empty(rows * n, np.int32), np.empty(rows * n, np.int32), 0
     for i in range(rows):
         for d in range(n):

@@ -68,7 +68,7 @@ def alike(name: str, value: Tensor, other_name: str, other: Tensor) -> None:
 
 
 def takes_doubles(convert: Convert) -> bool:
-    """Whether tensors of float64 can be converted so: Apple's GPUs have none.
+    """Whether a conversion supports float64: Apple's GPUs do not.
 
     >>> takes_doubles(lambda tensor: tensor.to("cpu"))
     True

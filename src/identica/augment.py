@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from identica._random import as_generator
+from identica._validate import instance
 from identica.errors import InputError
 
 GREY = (0.299, 0.587, 0.114)  # luma of red, green, blue
@@ -41,6 +42,7 @@ def simclr(images: Tensor, *, generator: torch.Generator | int) -> Tensor:
 
 def as_floats(images: Tensor) -> Tensor:
     """Images N×3×H×W as floats in [0, 1]."""
+    instance("images", images, Tensor, "a tensor of images")
     if images.ndim != 4 or images.shape[1] != 3:
         raise InputError(f"images must have shape N×3×H×W, got {tuple(images.shape)}")
     return images if images.is_floating_point() else images.float() / 255

@@ -134,7 +134,7 @@ class ContrastiveModel(nn.Module):
         encoder: any module from N×m (or images) to N×n.
         head: by default `make_head(space)`, of fixed radius or bounds.
         potential: a module from codes (N×n) to additive terms of the loss (N×2), such as `Potential`,
-            by which the marginal need not be uniform.
+            with which the marginal need not be uniform.
 
     >>> from identica import Box, Laplace
     >>> model = ContrastiveModel(Box(3), Laplace(1.0), MLP(5, 3))

@@ -332,7 +332,7 @@ class GeneralizedNormal(Coordinatewise):
 class Joint(Family):
     """Independent families on the parts of a `Product` space; similarities add up.
 
-    Each part is a family with the number of coordinates it rules.
+    Each part is a family with its number of coordinates.
 
     >>> space = Product(Sphere(3), Box(2))
     >>> joint = Joint((VonMisesFisher(10.0), 3), (Laplace(0.05), 2))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from identica._tensors import floats, points
+from identica._tensors import floats, points, same_device
 from identica._validate import count, flag, instance, positive
 from identica.errors import InputError
 from identica.spaces import Box, Euclidean, Product, Space, Sphere
@@ -104,7 +104,9 @@ class BoxHead(Head):
 
     def forward(self, codes: Tensor) -> Tensor:
         sides = self.get_buffer("sides") * self.log_growth.exp()
-        return self.low + torch.sigmoid(points("codes", codes, len(self.low), meta=True)) * sides
+        points("codes", codes, len(self.low), meta=True)
+        same_device("codes", codes, "the head", self.low)
+        return self.low + torch.sigmoid(codes) * sides
 
 
 class ProductHead(Head):

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import skip_init
 
-from identica._validate import count, positive
+from identica._validate import count, flag, instance, members, positive
 from identica.encoders import initialise
 from identica.errors import InputError
 
@@ -94,13 +94,18 @@ class SmallResNet(nn.Module):
         super().__init__()
         self.channels, self.scale = count("channels", channels), positive("scale", scale)
         self.pool = count("pool", pool)
-        fans = [self.channels, *(count("widths", width) for width in widths)]
+        fans = [
+            self.channels,
+            *(count("widths", width) for width in members("widths", widths, "a list of widths")),
+        ]
         self.layers = nn.Sequential()
         for fan_in, fan_out in pairwise(fans):
             first = len(self.layers) == 0
             self.layers.extend(_convolution(fan_in, fan_out, 4 if first else 3, stride=2))
             # |x| as a leaky ReLU: x.abs() takes three passes for its gradient
-            self.layers.append(nn.LeakyReLU(-1.0) if first and unsigned else nn.ReLU())
+            self.layers.append(
+                nn.LeakyReLU(-1.0) if first and flag("unsigned", unsigned) else nn.ReLU()
+            )
         self.layers.append(Block(fans[-1], fans[-1]))
         self.attention = skip_init(nn.Conv2d, fans[-1], count("maps", maps), 1)
         self.features = skip_init(nn.Conv2d, fans[-1], fans[-1], 1)
@@ -184,6 +189,7 @@ def as_input(x: Tensor, channels: int, scale: float) -> Tensor:
 
     Whole numbers are divided by `scale`; floats are taken to lie between 0 and 1.
     """
+    instance("x", x, Tensor, "a tensor of images")
     x = x.unsqueeze(1) if x.ndim == 3 and channels == 1 else x
     if x.ndim != 4 or x.shape[1] != channels:
         raise InputError(f"x must hold images N×{channels}×S×S, got shape {tuple(x.shape)}")

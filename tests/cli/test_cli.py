@@ -47,6 +47,18 @@ def test_bad_options_are_one_line_and_exit_2(arguments, capsys):
     assert len(err.splitlines()) == 1
 
 
+def test_a_misspelt_option_is_pointed_out_with_the_help_of_its_command(capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["fit", "x.npy", "--lags", "2"])
+    assert stop.value.code == 2
+    wrong = "unrecognized arguments: --lags 2, did you mean --lag?"
+    assert capsys.readouterr().err == f"identica fit: {wrong} (see identica fit --help)\n"
+    with pytest.raises(SystemExit):
+        main(["data", "dsprites", "show", "a.npz", "b.npz"])
+    wrong = "unrecognized arguments: b.npz (see identica data dsprites show --help)\n"
+    assert capsys.readouterr().err == f"identica data dsprites show: {wrong}"
+
+
 def test_an_output_folder_that_is_a_file(tmp_path, capsys):
     path = tmp_path / "taken"
     path.write_text("mine")

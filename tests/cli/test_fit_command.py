@@ -66,7 +66,7 @@ def test_a_page_says_how_far_to_trust_the_codes(tmp_path, capsys):
     assert main([*command, *OPTIONS]) == 0
     printed = capsys.readouterr().out
     assert f"diagnosis: {out / 'diagnosis.html'}" in printed
-    assert "Verdict: do not trust. Nothing can be predicted." in printed
+    assert "Verdict: do not trust. Nothing can be predicted: " in printed
     assert "Do not trust" in (out / "diagnosis.html").read_text(encoding="utf-8")
     assert json.loads((out / "diagnosis.json").read_text())["verdict"] == "do not trust"
     assert json.loads((out / "result.json").read_text())["verdict"] == "do not trust"
@@ -92,7 +92,7 @@ def test_what_is_chosen_is_said(tmp_path, capsys, monkeypatch):
             rf"^chosen: --{option} {value}, the .* \((?=.*100%)1: \d+%.*\)$", printed, re.M
         )
         assert result[name] == value
-    [score] = re.findall(r"^held-out score: (\S+) bits of (\S+) possible; the worst", printed, re.M)
+    [score] = re.findall(r"^held-out score: (\S+) bits \(highest possible: (\S+);", printed, re.M)
     assert float(score[0]) == pytest.approx(ica.bits_, abs=1e-3)
     assert float(score[1]) <= np.log2(2400 / 8) + 0.1
     assert np.array_equal(np.load(out / "codes.npy"), expected.transform(x))
@@ -187,13 +187,13 @@ def test_positives_of_an_npz(tmp_path):
         (["--columns", "left,up"], "columns must name columns of"),
         (["--drop", "up"], "which has left, right, day, got 'up'"),
         (["--index", "up"], "index must be a name in DATA, which has left, right, day"),
-        (["--index", "left"], "DATA must be in order of time, but row"),
+        (["--index", "left"], "DATA (by 'left') must be in order of time, but row"),
         (["--missing", "fill"], "missing must be one of raise, drop"),
         (["--restarts", "1"], "restarts must be a whole number of at least 2"),
         (["--batch", "0"], "batch must be"),
         (["--lr", "nan"], "lr must be"),
         (["--device", "nonsense"], "device must be"),
-        (["--array", "x"], "array names an array of a file of several"),
+        (["--array", "x"], "array selects one of several arrays in a file"),
     ],
 )
 def test_bad_options_are_one_line(table, tmp_path, capsys, options, message):

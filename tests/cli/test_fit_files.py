@@ -30,7 +30,8 @@ def test_columns_groups_index_and_missing_rows_of_a_table(tmp_path, capsys):
     notes = err.splitlines()
     assert len(notes) == 2
     assert notes[0].endswith("walk.csv is the index, not one of the observations")
-    assert "DATA has a gap in time, the first between row 19 (from 0), 2020-01-01 19:00" in notes[1]
+    gap = "DATA (by 'index') has a gap in time, the first between row 19 (from 0), 2020-01-01 19:00"
+    assert gap in notes[1]
     groups = np.repeat([0, 1, 2], [20, 5, 30])
     ica = ContrastiveICA(2, steps=2, window=2, missing="drop")
     data = frame[["left", "right"]].to_numpy()[kept]
@@ -172,7 +173,10 @@ def test_columns_that_are_not_numbers_are_named_with_the_options_for_them(tmp_pa
     err = capsys.readouterr().err
     assert "line 2 has the date '2024-02-28 00:00': --index time makes it the index" in err
     assert main([*command, "--index", "time"]) == 2
-    assert "--drop the_weather leaves it out, --groups the_weather tells" in capsys.readouterr().err
+    assert (
+        "--drop the_weather leaves it out, --groups the_weather separates"
+        in capsys.readouterr().err
+    )
     frame.iloc[5, 1] = np.nan
     frame.rename(columns={'day, "hour"': "time"}).to_csv(path, index=False)
     assert main([*command, "--index", "time"]) == 2

@@ -95,11 +95,12 @@ def test_factors_out_of_range(classes, match):
 
 
 def test_places_out_of_range():
-    for index in ([737_280], [-1], [0.5], [[1]]):
+    for index in ([737_280], [-1], [0.5], [[1]], [[1], [2, 3]]):
         with pytest.raises(InputError, match="index must"):
             classes_of(index)
-    with pytest.raises(InputError, match="packed must"):
-        unpack(np.zeros((2, 511), np.uint8))
+    for packed in (np.zeros((2, 511), np.uint8), [[1], [2, 3]]):
+        with pytest.raises(InputError, match="packed must"):
+            unpack(packed)
 
 
 def test_picture_runs_through_each_factor():

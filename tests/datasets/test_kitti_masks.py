@@ -6,7 +6,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from identica.datasets import kitti_masks
+from identica.datasets import kitti_masks, natural_sprites
 from identica.datasets.kitti_masks import KittiMasks, check, load, picture
 from identica.errors import InputError
 
@@ -88,6 +88,8 @@ def test_pairs_are_repeatable_and_refuse_the_impossible():
     for a, b in zip(data.pairs(2, 50, 7), data.pairs(2, 50, np.random.default_rng(7)), strict=True):
         np.testing.assert_array_equal(a, b)
     assert len(data.pairs(4, 10, 0)[0]) == 10
+    with pytest.raises(InputError, match="rng must be a whole number"):
+        data.pairs(1, 2, rng="seed")
     with pytest.raises(InputError, match="max_lag must be at most 4"):
         data.pairs(5, 10, 0)
     with pytest.raises(InputError, match="max_lag must be a whole number"):
@@ -169,6 +171,12 @@ def test_damaged_and_foreign_archives(tmp_path, monkeypatch):
     np.savez(bad, **objects)
     with pytest.raises(InputError, match=r"bad\.npz"):
         load(bad)
+    for call in (kitti_masks.load, kitti_masks.build):
+        with pytest.raises(InputError, match="must be a path, got 3"):
+            call(3)
+    for call in (kitti_masks.check, kitti_masks.picture, natural_sprites.from_kitti):
+        with pytest.raises(InputError, match="must be KITTI Masks, got 3"):
+            call(3)
     with pytest.raises(InputError, match=r"none\.npz does not exist"):
         load(tmp_path / "none.npz")
     monkeypatch.setenv("IDENTICA_DATA", str(tmp_path))

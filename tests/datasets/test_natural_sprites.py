@@ -160,6 +160,14 @@ def test_discrete_version_takes_the_nearest_of_equal_bins(tmp_path, films):
     )
 
 
+def test_no_value_is_taken_from_memory_as_it_was(tmp_path, films, monkeypatch):
+    path = measured_file(tmp_path / "a.csv", films)
+    expected = load(path, discrete=True)
+    monkeypatch.setattr(np, "empty", lambda shape, dtype=float: np.full(shape, -1, dtype))
+    found = load(path, discrete=True)  # without a warning of roots
+    np.testing.assert_array_equal(found.transitions, expected.transitions)
+
+
 @pytest.mark.parametrize("discrete", [False, True])
 def test_pairs_are_measured_moves_with_orientation_and_shape_kept(tmp_path, films, discrete):
     sprites = load(measured_file(tmp_path / "a.csv", films), discrete=discrete)

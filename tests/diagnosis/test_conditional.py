@@ -97,11 +97,12 @@ def test_a_rotation_or_a_stretch_is_no_bend():
     assert position_dependence(h, h_pos, Euclidean(3), fit, Order(np.arange(len(h)), 0)) < 0.1
 
 
-def test_a_bend_is_measured_by_its_slope():
+@pytest.mark.parametrize("unit", [1.0, 1e-12, 1e9])
+def test_a_bend_is_measured_by_its_slope(unit):
     """h = e^{az} spreads as e^{az}, whose logarithm has the standard deviation a/√12."""
     z = np.random.default_rng(0).uniform(size=(20_000, 1))
     z_pos = z + 0.01 * np.random.default_rng(1).normal(size=z.shape)
-    h, h_pos = np.exp(0.8 * z), np.exp(0.8 * z_pos)
+    h, h_pos = unit * np.exp(0.8 * z), unit * np.exp(0.8 * z_pos)
     fit = fit_differences(inner_differences(h, h_pos, Euclidean(1)))
     bend = position_dependence(h, h_pos, Euclidean(1), fit, Order(np.arange(len(h)), 0))
     assert bend == pytest.approx(0.8 / math.sqrt(12), rel=0.15)

@@ -1,9 +1,11 @@
 """Verdicts about codes that are made directly, so that the truth is known."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 from helpers.codes import N, advice, held_out, judged, level, noisy, pairs, same, swapped, walk
 from identica import (
@@ -19,7 +21,7 @@ from identica import (
 )
 from identica.diagnosis import codes_from, diagnose
 from identica.diagnosis.truth import truth
-from identica.diagnosis.verdict import DISTRUST, LINEAR, PERMUTATION, UNSURE
+from identica.diagnosis.verdict import DISTRUST, LINEAR, PERMUTATION, UNSURE, Finding
 from identica.metrics import linear_r2
 
 
@@ -30,6 +32,22 @@ def test_factors_themselves():
     assert found.restarts.permutation.shape == (3, 3)
     assert abs(found.score.control) < 0.02
     assert found.score.bits > 3
+
+
+def test_the_headline_is_cautious_where_an_assumption_fails_and_not_about_the_axes():
+    found = judged([same, same], Box(2), Laplace(0.05))
+    fine = [Finding("score", "fine", "…", "All is well.")]
+    doubt = Finding("marginal", "caution", "…", "It is skewed. So are others.")
+    axes = [Finding(name, "caution", "…", "The axes are free.") for name in ("axes", "truth")]
+    plain = f"{PERMUTATION}."
+    for findings, expected in (
+        (fine, plain),
+        ([*fine, *axes], plain),
+        ([*axes, doubt], f"{PERMUTATION}, with caution. It is skewed."),
+    ):
+        assert replace(found, findings=findings).headline == expected
+    unsure = replace(found, verdict=UNSURE, findings=[doubt, *fine])
+    assert unsure.headline == f"{UNSURE}. It is skewed."
 
 
 def test_unrelated_pairs():
@@ -180,6 +198,41 @@ def test_bad_input():
         diagnose([few, few], Box(2), Laplace(0.05))
     with pytest.raises(InputError, match=r"codes\[0\] has 100, codes\[1\] has 3"):
         diagnose([code, few], Box(2), Laplace(0.05))
+    for values, message in (
+        ({"codes": [z, z]}, "codes must be a list of codes, see codes_from, got a"),
+        ({"codes": [code, code._replace(bits=z)]}, r"bits must be 100 numbers, got \(100, 2\)"),
+        ({"codes": [code, code._replace(h_pos=z[:7])]}, "h_pos must have the shape of h"),
+        ({"codes": [code, code._replace(h=1e300 * z)]}, "must be at most 1e"),
+        ({"space": Box(3)}, "codes must have 3 columns, as .*, got 2"),
+        ({"space": "box"}, "space must be a space"),
+        ({"conditional": "normal"}, "conditional must be a family"),
+        ({"observations": z}, "observations must be x and x_pos, got 100 members"),
+        ({"observations": (z, z[:7])}, "h has 100, x has 100, x_pos has 7"),
+        ({"times": 3}, "times must be steps in time, got 3"),
+        ({"times": [np.arange(100), np.full(100, np.nan)]}, "times must be whole numbers"),
+        ({"truth": z}, "truth must be a comparison"),
+        ({"potential": 1}, "potential must be True or False"),
+        ({"random_state": -1}, "random_state must be a whole number"),
+    ):
+        given = {"codes": [code, code], "space": Box(2), "conditional": Laplace(0.05), **values}
+        with pytest.raises(InputError, match=message):
+            diagnose(**given)
+
+
+def test_bad_codes():
+    z = np.random.default_rng(0).normal(size=(30, 2))
+    both = torch.from_numpy(z), torch.from_numpy(z)
+    for values, message in (
+        ({"conditional": "normal"}, "conditional must be a family"),
+        ({"temperature": 0}, "temperature must be greater than 0"),
+        ({"seen": np.nan}, "seen must be a finite number"),
+        ({"scaled": both[0]}, "scaled must be two tensors, got 30 members"),
+        ({"scaled": (both[0], both[1][:7])}, r"scaled must have 30 rows, got \(7, 2\)"),
+        ({"bias": both[0]}, r"bias must have 30 rows, got \(30, 2\)"),
+        ({"bias": z[:, 0]}, "bias must be a tensor of floats"),
+    ):
+        with pytest.raises(InputError, match=message):
+            codes_from(**{"h": z, "h_pos": z, "conditional": Normal(1.0), **values})
 
 
 # --- sequences --------------------------------------------------------------------------------------
@@ -231,7 +284,7 @@ def test_a_sequence_in_a_random_order():
     i, j = held_out(len(z))
     found = judged_walk(z, (i, j), observations=(z[i], z[j]))
     assert found.verdict == DISTRUST
-    assert str(found).startswith("Verdict: do not trust. Nothing can be predicted.")
+    assert str(found).startswith("Verdict: do not trust. Nothing can be predicted: ")
     assert advice(found, "score").startswith("check what is paired with what")
 
 

@@ -17,7 +17,11 @@ def test_distance_from_uniform_of_each_code():
     low, high = np.quantile(h[:, 1], (0.001, 0.999))
     expected = stats.kstest(h[:, 1], stats.uniform(low, high - low).cdf).statistic
     assert normal == pytest.approx(expected)
-    assert uniform_distances(Sphere(5).sample(N, generator=0).numpy(), Sphere(5)).max() < 0.05
+    around = Sphere(5).sample(N, generator=0).double().numpy()
+    assert uniform_distances(around, Sphere(5)).max() < 0.05
+    for radius in (0.1, 30.0):  # that of the codes, whatever that of the space
+        found = uniform_distances(radius * around, Sphere(5))
+        assert found == pytest.approx(uniform_distances(around, Sphere(5)), abs=1e-9)
 
 
 def test_noise_blurs_what_is_uniform():

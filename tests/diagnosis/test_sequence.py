@@ -49,6 +49,20 @@ def test_noise_of_single_rows_is_told_from_change(noise, lag):
     assert rows.noisy == (noise > 0)
 
 
+@pytest.mark.parametrize(("apart", "length"), [(10, 20), (49, 98), (50, 99), (200, 99)])
+def test_halves_are_blocks_of_twice_the_memory_and_at_least_eight(apart, length):
+    order = Order(np.arange(800) + 7, apart)
+    ends = set()
+    for seed in range(5):
+        first, second = order.halves(seed)
+        assert sorted([*first, *second]) == list(range(800))
+        assert abs(len(first) - len(second)) <= 2 * length
+        half = np.isin(np.arange(800), first)
+        ends |= set((np.flatnonzero(half[1:] != half[:-1]) + 1).tolist())
+    assert len(ends) > 5
+    assert all(end % length == 0 for end in ends)
+
+
 def test_pairs_that_are_no_sequence_are_independent():
     rng = np.random.default_rng(0)
     z = rng.normal(size=(500, 2))

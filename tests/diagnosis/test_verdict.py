@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 
 from identica import Box, Joint, Laplace, Normal, Sphere, VonMisesFisher
+from identica.diagnosis.codes import Score
 from identica.diagnosis.conditional import GeneralizedNormalFit, Positives
-from identica.diagnosis.diagnosis import Restarts, Score
 from identica.diagnosis.dimension import Dimensions, Intrinsic
+from identica.diagnosis.marginal import Marginal
 from identica.diagnosis.sequence import Rows
-from identica.diagnosis.verdict import Finding, bend, surface, verdict
+from identica.diagnosis.verdict import Finding, Restarts, bend, surface, verdict
 from identica.diagnosis.verdict import conditional as _conditional
+from identica.diagnosis.verdict import marginal as _marginal
 from identica.diagnosis.verdict import restarts as _restarts
 from identica.diagnosis.verdict import score as _score
 
@@ -222,3 +224,23 @@ def test_true_factors_of_all_codes_decide_about_axes():
 def test_a_reason_is_the_first_sentence():
     finding = Finding("rows", "unsure", "seen", "Too few rows. Nothing more. ")
     assert finding.reason == "Too few rows."
+
+
+@pytest.mark.parametrize(
+    ("independent", "distance", "expected"),
+    [
+        # the sampling error is 1/√rows: nearly any density passes with fewer than 25 rows
+        (below(9.0), 0.1, "unsure"),  # three for each code
+        (9.0, 0.1, "caution"),
+        (24.0, 0.1, "caution"),
+        (25.0, 0.1, "fine"),
+        (25.0, 0.25, "unsure"),  # more than .04 + .2 from uniform
+        (9.0, 0.4, "unsure"),
+    ],
+)
+def test_few_rows_cannot_show_that_codes_are_uniform(independent, distance, expected):
+    dimensions = filling(3.0, 1.0)
+    measured = Marginal(np.full(3, distance), None)
+    found = _marginal(measured, dimensions, Box(3), rows(independent, codes=3))
+    assert found.level == expected
+    assert ("cannot show" in found.means) == (distance == 0.1 and expected != "fine")

@@ -38,7 +38,7 @@ EXPECTED_FAILURES = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:a vector in the place of X_pos")
+@pytest.mark.filterwarnings("ignore:a vector passed as X_pos")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 def test_it_behaves_as_scikit_learn_asks():
     results = check_estimator(ContrastiveICA(2, **TINY), expected_failed_checks=EXPECTED_FAILURES)
@@ -370,7 +370,7 @@ def test_parameters_are_checked_in_fit(data, parameters, message):
         ({"X_pos": np.zeros((100, 2)), "lag": 1}, "lag, groups and labels must not be given"),
         ({"groups": [1, 2]}, "groups must have one entry"),
         ({"groups": [[1], [2, 3]]}, "groups must be an array"),
-        ({"labels": 3}, "labels must be a row or"),
+        ({"labels": 3}, "labels must have shape N or"),
         ({"labels": [[1], [2, 3]]}, "labels must be an array"),
         ({"labels": np.linspace(-1e300, 1e300, 100)}, "labels must vary, by less than 1e150"),
         ({"lag": 100}, "lag must be smaller than the number of rows, 100"),

@@ -111,7 +111,9 @@ def test_the_diagnosis_of_a_sequence_knows_its_times():
 
 def test_bad_input_to_the_estimator(fitted):
     ica, z, x, x_pos = fitted
-    with pytest.raises(InputError, match="restarts must be a whole number of at least 2, got 1"):
+    with pytest.raises(
+        InputError, match="restarts must be a whole number of at least 2 and at most 100"
+    ):
         ica.diagnose(x, x_pos, restarts=1)
     with pytest.raises(InputError, match="Z must have a row for each of 3000 rows of X, got 7"):
         ica.diagnose(x, x_pos, Z=z[:7])

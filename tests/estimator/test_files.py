@@ -180,7 +180,7 @@ def test_an_array_is_named_in_an_npz_alone(tmp_path):
     np.save(tmp_path / "x.npy", np.ones((4, 2)))
     (tmp_path / "x.csv").write_text("1,2\n3,4\n")
     for name in ("x.npy", "x.csv"):
-        with pytest.raises(InputError, match="array names an array of a file of several"):
+        with pytest.raises(InputError, match="array selects one of several arrays in a file"):
             read(tmp_path / name, array="x")
 
 
@@ -240,6 +240,19 @@ def test_labels_of_a_csv_may_be_long_text_and_must_not_be_blank(tmp_path):
     assert set(found.files) == {"data", "groups"}
 
 
+@pytest.mark.parametrize("shape", [(4,), (4, 1), (4, 2), ()])
+def test_labels_of_a_file_of_their_own_are_a_vector_or_a_column(tmp_path, shape):
+    np.save(tmp_path / "x.npy", np.arange(8.0).reshape(4, 2))
+    labels = np.arange(np.prod(shape, dtype=int)).reshape(shape)
+    np.save(tmp_path / "day.npy", labels)
+    found = read(tmp_path / "x.npy", groups=str(tmp_path / "day.npy")).groups
+    if shape in ((4,), (4, 1)):
+        assert found.tolist() == [0, 1, 2, 3]
+    else:  # are refused with their shape, where they are used
+        assert np.array_equal(found, labels)
+        assert found.shape == shape
+
+
 def test_a_header_cannot_claim_more_than_the_file_holds(tmp_path):
     for path in (write(tmp_path, "huge.npy"), write(tmp_path, "huge.npz")):
         assert path.stat().st_size < 1000
@@ -280,6 +293,7 @@ def test_columns_are_chosen_and_dropped(tmp_path, options, columns):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"columns": "a, b,a"}, "columns must name each column once, got 'a, b,a'"),
         ({"drop": "e"}, r"drop must name columns of .*x.csv, which has a, b, c, day, got 'e'"),
         ({"columns": "a,,b"}, "columns must name columns of .* got ''"),
         ({"columns": "a", "drop": "a"}, "no columns for them"),
@@ -344,7 +358,9 @@ def test_gaps_of_an_index_end_a_sequence(tmp_path):
     [note] = found.notes
     assert "a gap in time, the first between row 2 (from 0), 2020-01-01 02:00, and row 3" in note
     (tmp_path / "x.csv").write_text("\n".join(["when,a,b", *lines[::-1]]) + "\n")
-    with pytest.raises(InputError, match=r"DATA must be in order of time, but row 1 \(from 0\)"):
+    with pytest.raises(
+        InputError, match=r"DATA \(by .*\) must be in order of time, but row 1 \(from 0\)"
+    ):
         read(tmp_path / "x.csv", index="when")
 
 

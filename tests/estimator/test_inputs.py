@@ -128,13 +128,13 @@ def test_windows_do_not_reach_into_another_session(walk):
         (
             [np.ones((9, 3)), np.ones((9, 4))],
             {},
-            r"sequences of \[3, 4\] columns, which nothing aligns",
+            r"sequences of \[3, 4\] columns, which cannot be aligned",
         ),
         ([np.ones((9, 3)), np.ones((9, 3))], {"groups": [0] * 18}, "groups must not be given"),
         (
             np.ones((4, 9, 3)),
             {"groups": [0] * 36},
-            "X holds sequences by itself: .* images of float64, write N×H×W×1",
+            "X holds separate sequences already: .* images of float64, write N×H×W×1",
         ),
         ([np.ones((1, 3)), np.ones((1, 3))], {}, "at least 2 pairs"),
         ([np.ones((9, 3)), np.ones(9)], {}, "X"),

@@ -191,11 +191,18 @@ BAD = {
     "three": (Items(X, X, X), "a pair"),
     "one item": (TensorDataset(X[:1], X[:1]), "at least 2 items"),
     "shapes": ([(X, X), (X[:, :2], X[:, :2])], r"one shape, got \(2,\) and \(3,\)"),
-    "ragged": (Items([torch.ones(2), torch.ones(3)] * 9, [torch.ones(2)] * 18), "make a batch"),
-    "objects": (Items([Image.new("L", (8, 8))] * 9, [Image.new("L", (8, 8))] * 9), "make a batch"),
+    "ragged": (
+        Items([torch.ones(2), torch.ones(3)] * 9, [torch.ones(2)] * 18),
+        "collate into a batch",
+    ),
+    "objects": (
+        Items([Image.new("L", (8, 8))] * 9, [Image.new("L", (8, 8))] * 9),
+        "collate into a batch",
+    ),
     "nothing": (iter(()), "got none"),
     "no pairs": (iter([X]), "a pair"),
     "not finite": (TensorDataset(X / 0, X), "X must be finite"),
+    "a file": (__file__, "X must hold data, or name a folder of images: read the file"),
     "no folder": ("nowhere", "X: nowhere must be a folder of images: No such file"),
 }
 
@@ -208,7 +215,7 @@ def test_what_makes_no_pairs_is_named(source, message):
 
 def test_an_iterable_without_end(monkeypatch):
     monkeypatch.setattr(loaders, "BUFFERED", 100_000)
-    with pytest.raises(InputError, match="in memory: give a Dataset, or a function"):
+    with pytest.raises(InputError, match="in memory: pass a Dataset, or a function"):
         ContrastiveICA(2, **TINY).fit(forever())
 
 

@@ -129,6 +129,7 @@ def test_a_selection_is_bars():
     ]
     for chosen, place in ((Box(2), 1), (Euclidean(2), 0)):
         ax = plots.evidence(Selection(chosen, Laplace(1.0), table))
+        assert {tick.get_markersize() for tick in ax.yaxis.get_ticklines()} == {0}
         bars = ax.patches
         assert [bar.get_width() for bar in bars] == [3.0, 2.9, 2.0]
         marked = [bar.get_facecolor() != bars[2].get_facecolor() for bar in bars]
@@ -137,7 +138,9 @@ def test_a_selection_is_bars():
 
 
 def test_evidence_that_is_not_there():
-    with pytest.raises(InputError, match=r"^choice must be one of window, n_components: all"):
+    with pytest.raises(
+        InputError, match=r"^choice must be one of window, n_components, as the fit selected"
+    ):
         plots.evidence(FITTED)
     with pytest.raises(InputError, match=r"^choice must be one of window, n_components; got 'lag'"):
         plots.evidence(FITTED, "lag")

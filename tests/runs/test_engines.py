@@ -155,6 +155,36 @@ def test_an_address_where_nobody_is(name, address, message):
         pass
 
 
+def test_a_worker_of_ray_reserves_one_core_and_dead_nodes_count_for_nothing(monkeypatch):
+    """With a stand-in, as the real one takes half a minute to start; see test_clusters.py for that."""
+    nodes = [
+        {"Alive": alive, "NodeManagerAddress": "a", "NodeManagerPort": k, "Resources": {"CPU": 3.0}}
+        for k, alive in enumerate((True, True, False, True))
+    ]
+    done = []
+    ray = SimpleNamespace(
+        init=lambda **options: done.append(options["num_cpus"]),
+        nodes=lambda: nodes,
+        shutdown=lambda: done.append("shutdown"),
+    )
+    parts = [ray, SimpleNamespace(register_ray=lambda: None)]
+    monkeypatch.setattr(engines, "_packages", lambda *_: parts)
+    monkeypatch.setattr(engines, "_answers", lambda place: place != ("a", 3))
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setenv("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+    for workers, width in ((None, 6), (4, 4), (100, 6)):
+        with engines.start("ray", workers) as engine:
+            assert engine.width() == width
+            assert engine.backend == {"backend": "ray", "ray_remote_args": {"num_cpus": 1}}
+        assert done[-2:] == [workers, "shutdown"]
+    nodes.clear()
+    with (
+        engines.start("ray") as engine,
+        pytest.raises(InputError, match="has no CPU left"),
+    ):
+        engine.width()
+
+
 def test_a_package_that_is_not_there_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(InputError, match=r"identica\[ray\]"), engines.start("ray"):

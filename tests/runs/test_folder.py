@@ -126,9 +126,9 @@ def test_a_folder_of_another_run_is_cleared_but_nothing_is_lost(tmp_path, config
 def test_the_result_of_another_configuration_is_not_read(tmp_path, config):
     execute(tmp_path, CONFIG, Work())
     assert read_result(tmp_path, CONFIG) == RESULT
-    with pytest.raises(InputError, match=r"config\.json is of another run"):
+    with pytest.raises(InputError, match=r"config\.json belongs to another run"):
         read_result(tmp_path, {**CONFIG, "preset": {}})
-    with pytest.raises(InputError, match=r"config\.json is of another run"):
+    with pytest.raises(InputError, match=r"config\.json belongs to another run"):
         read_result(tmp_path, config)
 
 

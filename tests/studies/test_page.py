@@ -155,7 +155,7 @@ def test_the_page_stands_alone_and_says_what_theory_says(page):
     assert badges[8] == ("below", "good", "✓")
     assert badges[1] == ("above", "good", "✓")
     # what the marks mean is said in words
-    assert "They should be within or above. Where the theory forbids a high score" in text
+    assert "Expected: within or above. Where the theory forbids a high score" in text
     assert "of 0 " not in text
 
 

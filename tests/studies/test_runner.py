@@ -55,8 +55,8 @@ def test_a_report_keeps_a_table_that_has_more_unless_forced(tmp_path):
         report(tmp_path, table)
     lost = ", ".join(f"row {row} contrastive r2 (2 seeds, 0 here)" for row in (1, 2))
     assert str(told.value) == (
-        f"{tmp_path / 'table.json'} has more than the runs in {tmp_path / 'runs'} give, so it stays "
-        f"(force replaces it): {lost}"
+        f"{tmp_path / 'table.json'} has more than the runs in {tmp_path / 'runs'}, so it is kept; "
+        f"force=True replaces it: {lost}"
     )
     assert (tmp_path / "table.json").read_text() == before
     report(tmp_path, table, force=True)

@@ -26,7 +26,7 @@ def test_numbers_as_typed(text, found):
 
 def test_numbers_as_typed_are_ten_thousand_at_most():
     assert numbers("rows", "90000-99999") == list(range(90_000, 100_000))
-    with pytest.raises(InputError, match=r"ranges that rise \(to 10,000 at most\), got '0-10000'"):
+    with pytest.raises(InputError, match=r"increasing ranges \(to 10,000 at most\), got '0-10000'"):
         numbers("rows", "1,0-10000")
 
 

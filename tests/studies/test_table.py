@@ -248,5 +248,5 @@ def test_a_foreign_table_is_refused(content, tmp_path):
         (1, "contrastive", "r2"): (Ours(0.5, 0.4, 4, pytest.approx(0.2)), 2, {})
     }
     write_json(tmp_path / "table.json", [record | {"score": "mcc"}])
-    with pytest.raises(InputError, match="counting has not: row 1 contrastive mcc"):
+    with pytest.raises(InputError, match="counting does not have: row 1 contrastive mcc"):
         table.recorded(tmp_path, study)

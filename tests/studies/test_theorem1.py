@@ -125,5 +125,5 @@ def test_a_run_that_lacks_scores_is_left_out_of_the_picture(tmp_path):
     scores = {target.score: 1.0 for target in study.targets(ROWS[0])}
     runs = [Finished(0, tmp_path, {}, {"scores": found}) for found in (scores, {"M=10": 1.0})]
     (picture,) = study.pictures(ROWS[0], {"contrastive": runs})
-    assert "1 seeds" in picture.caption
+    assert "1 seed" in picture.caption
     assert study.pictures(ROWS[0], {"contrastive": runs[1:]}) == []

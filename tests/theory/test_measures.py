@@ -134,3 +134,14 @@ def test_isometry_of_any_size(scale):
 def test_bad_input_is_named(make, named):
     with pytest.raises(InputError, match=named):
         make()
+
+
+@pytest.mark.parametrize("bad", ["seed", -1, 0.5, None, [[1.0]]])
+def test_a_bad_seed_is_named(bad):
+    z = np.random.default_rng(0).normal(size=(30, 2))
+    for ask in (
+        lambda: isometry(z, z, random_state=bad),
+        lambda: distance_from_uniform(z, Box(2), random_state=bad),
+    ):
+        with pytest.raises(InputError, match="whole number"):
+            ask()

@@ -258,7 +258,7 @@ def test_learnt_precisions_give_blocks_of_equal_ones(mixing):
         guarantee(process, model, precisions=[1.0])
 
 
-# --- what would earn more ---------------------------------------------------------------------------
+# --- stronger guarantees ----------------------------------------------------------------------------
 
 
 def changes(found):
@@ -299,4 +299,6 @@ def test_a_notebook_shows_a_card(mixing):
         assert words in card
     promised = ask(mixing, SPHERE, Uniform(), VonMisesFisher(1.0), SPHERE, VonMisesFisher(1.0))
     assert "Guaranteed: orthogonal" in promised._repr_html_()
-    assert "What would earn more" not in promised._repr_html_()
+    assert promised.theorem
+    assert promised.theorem in promised._repr_html_()
+    assert "For a stronger guarantee" not in promised._repr_html_()

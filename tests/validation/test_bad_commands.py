@@ -7,7 +7,7 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[1]))
 from identica.cli import completion, parser
-from validation import bad_commands
+from validation import _command_lines, bad_commands
 
 
 def test_every_option_of_every_command_is_among_them():
@@ -34,7 +34,7 @@ def test_there_are_many_and_none_can_harm_a_device():
 
 
 def test_a_sample_is_refused_in_one_line():
-    total, faults = bad_commands.run(list(bad_commands.fit())[::11])
+    total, faults = bad_commands.run(list(_command_lines.fit())[::11])
     assert total > 20
     assert faults == []
 

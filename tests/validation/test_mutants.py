@@ -51,6 +51,7 @@ def test_what_results_depend_on_is_changed(text, expected):
         "LOOK, SAY = (0.5, 30.0)",
         "time.sleep(0.5)",
         "connect(place, timeout=5)",
+        "ax.plot(x, lw=0.5)",
         "x = True",
         "x = 'text 3'",
     ],
@@ -69,7 +70,8 @@ def test_every_mutant_is_a_program_of_its_own():
         assert text != before[path]
         ast.parse(text)
     assert found == list(mutants(paths, 20, seed=0))
-    assert HOME / "mixing.py" in sources([])
+    assert {HOME / "mixing.py", HOME / "plots" / "points.py"} <= set(sources([]))
+    assert all(path.exists() for path in sources([]))
 
 
 @pytest.mark.parametrize(
@@ -81,6 +83,8 @@ def test_every_mutant_is_a_program_of_its_own():
         ("heads.py", ["test_potential.py"]),  # nothing mirrors it, but this imports it
         ("losses/_kernels.py", ["losses/test_fused.py"]),  # by way of _fused
         ("_io.py", ["test_files.py"]),
+        ("estimator/pairs.py", ["estimator/test_estimator_pairs.py"]),
+        ("recipes/recipe.py", ["test_recipes.py"]),
     ],
 )
 def test_mutants_meet_the_tests_that_concern_them(module, first):

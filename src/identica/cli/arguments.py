@@ -1,10 +1,11 @@
-"""How arguments are parsed: one line for what is wrong, the types of numbers, and common options."""
+"""Parsing of arguments: errors in one line, types of numbers, and common options."""
 
 from __future__ import annotations
 
 import argparse
 import inspect
 from collections.abc import Callable, Iterator, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -12,11 +13,20 @@ from identica.cli.words import words_of
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse that says what is wrong in one line, and lists commands in one line each."""
+    """An argparse parser that reports an error in one line, and lists each command in one line."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.formatter_class = _Wide
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Unknown options are an error of the command that they were given to; a near miss is pointed out."""
+        found, rest = super().parse_known_args(args, namespace)
+        if rest and self._subparsers is None:
+            near = get_close_matches(rest[0].partition("=")[0], self._option_string_actions, 1)
+            hint = f", did you mean {near[0]}?" if near else ""
+            self.error(f"unrecognized arguments: {' '.join(rest)}{hint}")
+        return found, rest
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
@@ -46,12 +56,12 @@ def add_seed(parser: argparse.ArgumentParser) -> None:
 
 
 def suggest(action: argparse.Action, words: Sequence[str]) -> None:
-    """Let a shell suggest words as values of an argument, which may have others."""
+    """Let a shell suggest values of an argument; others remain possible."""
     vars(action)["words"] = tuple(words)
 
 
 def suggested(action: argparse.Action) -> tuple[str, ...]:
-    """What `suggest` was told of an argument."""
+    """The values that a shell suggests for an argument."""
     found: tuple[str, ...] = vars(action).get("words", tuple(action.choices or ()))
     return found
 
@@ -59,7 +69,7 @@ def suggested(action: argparse.Action) -> tuple[str, ...]:
 def subcommands(
     parser: argparse.ArgumentParser,
 ) -> Iterator[tuple[str, str, argparse.ArgumentParser]]:
-    """Name, summary and parser of each subcommand, of which a parser has some or none."""
+    """Name, summary and parser of each subcommand, if there are any."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             summaries = {choice.dest: choice.help or "" for choice in action._choices_actions}
@@ -68,13 +78,13 @@ def subcommands(
 
 
 def add_quiet(parser: argparse.ArgumentParser) -> None:
-    """Add --quiet to every command that does something, whose options are then complete."""
+    """Add --quiet to every command without subcommands, after all its other options."""
     below = [made for _, _, made in subcommands(parser)]
     for made in below:
         add_quiet(made)
     if not below:
-        told = "show results and errors only, no progress"
-        parser.add_argument("-q", "--quiet", action="store_true", help=told)
+        text = "show results and errors only, no progress"
+        parser.add_argument("-q", "--quiet", action="store_true", help=text)
         parser.set_defaults(words=words_of(parser))
 
 
@@ -94,8 +104,8 @@ def add_actions(
 
 def add_file(parser: argparse.ArgumentParser, what: str) -> None:
     """Add FILE, by default the one under IDENTICA_DATA."""
-    told = f"{what} (default: the one under IDENTICA_DATA)"
-    parser.add_argument("file", type=Path, nargs="?", metavar="FILE", help=told)
+    text = f"{what} (default: the one under IDENTICA_DATA)"
+    parser.add_argument("file", type=Path, nargs="?", metavar="FILE", help=text)
 
 
 def add_picture(parser: argparse.ArgumentParser, default: str | None = None) -> None:
@@ -103,5 +113,5 @@ def add_picture(parser: argparse.ArgumentParser, default: str | None = None) -> 
     if default is None:
         parser.add_argument("--out", type=Path, required=True, metavar="PNG", help="the picture")
     else:
-        told = "the picture (default: %(default)s)"
-        parser.add_argument("--out", type=Path, default=Path(default), metavar="PNG", help=told)
+        text = "the picture (default: %(default)s)"
+        parser.add_argument("--out", type=Path, default=Path(default), metavar="PNG", help=text)

@@ -41,7 +41,7 @@ def write_codes(folder: Path, codes: Any, index: Index | None = None) -> None:
 
 
 def _cell(value: Any) -> str:
-    """A cell of a csv, quoted where it must be."""
+    """A cell of a csv, quoted if necessary."""
     text = str(value)
     return '"' + text.replace('"', '""') + '"' if set(text) & set(',"\n\r') else text
 
@@ -58,7 +58,7 @@ def draw_codes(path: Path, codes: Any, groups: Any = None, index: Index | None =
     rows = codes.reshape(-1, codes.shape[-1])
     within = sequences(len(rows), 1, groups)
     time = np.arange(len(rows))
-    # an empty place after the end of each sequence, where a line would go on to the next
+    # a blank after each sequence, so that its line does not continue into the next
     gaps = np.where(np.isin(time + 1, within.ends)[:, None], np.nan, rows[within.rows(time)])
     times, label = time, "row" if len(within.ends) == 1 else "row, by sequence and time"
     if index is not None and len(index.times) == len(rows):

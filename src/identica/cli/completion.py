@@ -48,7 +48,7 @@ def options(parser: argparse.ArgumentParser) -> list[argparse.Action]:
 
 
 def words(parser: argparse.ArgumentParser) -> list[str]:
-    """What may follow a command besides options: its subcommands, or values of its arguments."""
+    """What may follow a command, other than options: its subcommands, or values of its arguments."""
     names = [name for name, _, _ in subcommands(parser)]
     if names:
         return names

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from identica.estimator.files import Observations
 
 ESTIMATOR, PAGE, DIAGNOSIS = "estimator.safetensors", "diagnosis.html", "diagnosis.json"
-# by which rule the evidence decides
+# the rule by which each is chosen
 CHOSEN = {
     "window": "the widest with 80% of the best evidence",
     "lag": "the shortest with 97% of the best evidence",
@@ -34,7 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Fit an encoder to pairs of observations and write the codes. Without --positives, rows are a "
         "sequence in time, and each row is paired with the next. A second fit, from another random start, "
-        "tells how far the codes can be trusted. A fit that was killed resumes when called again."
+        "shows how far the codes can be trusted. A fit that was killed resumes when called again."
     )
     add = parser.add_argument
     add(
@@ -135,12 +135,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do the command, and say where things are."""
+    """Run the command, and print where the results are."""
+    from identica.diagnosis import MOST_FITS
     from identica.estimator import ContrastiveICA
     from identica.estimator import files as own_data
     from identica.runs import folder as runs
 
-    lag, seed, restarts = _lag(args.lag), _seed(args.seed), count("restarts", args.restarts, 2)
+    lag, seed, restarts = (
+        _lag(args.lag),
+        _seed(args.seed),
+        count("restarts", args.restarts, 2, MOST_FITS),
+    )
     parameters: dict[str, Any] = {
         "n_components": _number("components", args.components),
         "window": _number("window", args.window),
@@ -160,11 +165,11 @@ def run(args: argparse.Namespace) -> int:
         "estimator": parameters,
     }
     before = os.path.exists(args.out)  # not Path.exists, which may raise
-    # before anything is read, which may take a while
+    # before reading, which may take a while
     runs.refuse_another(args.out, settings | {name: getattr(args, name) for name in others}, others)
     names = ("array", "positives", "groups", "columns", "drop", "index", "missing")
     found = own_data.read(args.data, **{name: getattr(args, name) for name in names})
-    # an input is known by its content where it is a file, else by its name in the data
+    # a file is identified by its content, a column or array by its name
     inputs = {name: getattr(args, name) for name in ("data", "positives", "groups")}
     inputs |= {name: own_data.fingerprint(path) for name, path in found.files.items()}
     config = {"kind": "fit", "seed": seed, **inputs, **settings, **_given(args, others)}
@@ -213,13 +218,17 @@ def run(args: argparse.Namespace) -> int:
         chosen = in_shell(f"{name}={result[name]}", args.words)
         print(f"chosen: {chosen}, {CHOSEN[name]} ({evidence})")
     print(
-        f"held-out score: {result['bits']:.3f} bits of {result['possible_bits']:.3f} possible; the "
-        f"worst of {len(result['starts'])} starts reached {result['worst']:.3f}"
+        f"held-out score: {result['bits']:.3f} bits (highest possible: {result['possible_bits']:.3f}; "
+        f"worst of {len(result['starts'])} starts: {result['worst']:.3f})"
     )
     if result["warning"]:
         print(f"warning: {in_shell(result['warning'], args.words)}")
     if "diagnosis" in result:
-        print(f"diagnosis: {args.out / PAGE}" if result["verdict"] else "diagnosis: none")
+        print(
+            f"diagnosis: {args.out / PAGE} (with other pairs held out, so with another score)"
+            if result["verdict"]
+            else "diagnosis: none"
+        )
         print(in_shell(result["diagnosis"], args.words))
     return 0
 
@@ -233,8 +242,8 @@ def fit_into(
     restarts: int,
     words: dict[str, str],
 ) -> dict[str, Any]:
-    """Fit an estimator to what a file held, and write codes, model and diagnosis (of so many restarts, or
-    none); what result.json says."""
+    """Fit an estimator to the content of a file, and write codes, model and diagnosis (of `restarts` fits, or
+    none); return the content of result.json."""
     import warnings
 
     from identica._io import make_folder
@@ -312,7 +321,7 @@ def _codes_in(folder: Path) -> Any:
 
 
 def _given(args: argparse.Namespace, usual: dict[str, Any]) -> dict[str, Any]:
-    """Options that are not as usual: a fit without them has the same folder as before there were any."""
+    """Options that differ from their defaults; without the others, older configurations stay valid."""
     return {
         name: getattr(args, name) for name, value in usual.items() if getattr(args, name) != value
     }
@@ -329,7 +338,7 @@ def diagnose_into(
 
     try:
         found = ica.diagnose(x, **where)
-    except InputError as error:  # what is enough for a fit may be too little to judge it
+    except InputError as error:  # data that suffice for a fit may be too few for a diagnosis
         return {"verdict": None, "diagnosis": str(error)}
     findings = [replace(f, advice=in_shell(f.advice, words)) for f in found.findings]
     found = replace(found, findings=findings)

@@ -11,14 +11,14 @@ from typing import TextIO
 
 @contextmanager
 def flushed(stream: TextIO) -> Iterator[None]:
-    """Write what a stream still holds at the end of the block; raise if that is impossible."""
+    """Flush a stream at the end of the block; raise if that fails."""
     try:
         yield
     finally:
         try:
             stream.flush()
         except OSError as error:
-            with suppress(OSError):  # or Python would try again at exit, and complain
+            with suppress(OSError):  # otherwise Python tries again at exit, and prints an error
                 os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
             raise OSError(error.errno, error.strerror, stream.name.strip("<>")) from error
 

@@ -1,4 +1,4 @@
-"""Messages of the library in the words of the shell: --missing drop for missing="drop"."""
+"""Messages of the library in terms of the command line: --missing drop for missing="drop"."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def words_of(parser: argparse.ArgumentParser) -> dict[str, str]:
 
 
 def in_shell(message: object, words: Mapping[str, str]) -> str:
-    """A message with options in the place of parameters.
+    """A message with parameters replaced by options.
 
-    A parameter is what begins the message, is followed by "=", or is listed with others; a name that is
-    no English word is one anywhere.
+    A word counts as a parameter if it begins the message, is followed by "=", or is listed with others;
+    names that are not English words always do.
 
     >>> words = {"missing": "--missing", "groups": "--groups", "lag": "--lag", "X": "DATA"}
     >>> in_shell('missing must be "raise"; missing="drop" drops rows of X', words)

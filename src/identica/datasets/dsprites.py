@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from identica._io import writing
 from identica._progress import progress_bar
-from identica._validate import as_rng, count
+from identica._validate import as_array, as_rng, count
 from identica.datasets._arguments import MOST, check_array, whole_numbers
 from identica.datasets.pictures import tile
 from identica.datasets.reading import map_npy, read_header, read_npz, reading
@@ -93,13 +93,13 @@ def classes_of(index: ArrayLike) -> Classes:
     >>> classes_of([1])
     array([[0, 0, 0, 0, 1]])
     """
-    places = whole_numbers("index", np.atleast_1d(np.asarray(index)), TOTAL)
+    places = whole_numbers("index", np.atleast_1d(as_array("index", index)), TOTAL)
     return np.stack(np.unravel_index(places, SIZES), axis=1).astype(np.int64)
 
 
 def unpack(packed: ArrayLike) -> NDArray[np.uint8]:
     """Images of 0 and 1, N×64×64, from N×512 packed bits."""
-    bits = np.asarray(packed)
+    bits = as_array("packed", packed)
     check_array("packed", bits, "uint8", (None, 512))
     return np.unpackbits(bits, axis=1).reshape(-1, 64, 64)
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from identica._io import writing
-from identica._validate import count
+from identica._validate import as_array, as_path, as_rng, count, instance
 from identica.datasets import _mots, _unpickle
 from identica.datasets._arguments import MOST, check_array, whole_numbers
 from identica.datasets.pictures import tile
@@ -82,7 +82,7 @@ class KittiMasks:
 
     def frames(self, indices: ArrayLike) -> NDArray[np.uint8]:
         """Masks of 0 and 1, len(indices)×64×64, of the frames with these indices."""
-        chosen = whole_numbers("indices", np.atleast_1d(np.asarray(indices)), len(self))
+        chosen = whole_numbers("indices", np.atleast_1d(as_array("indices", indices)), len(self))
         return np.unpackbits(self.masks_packed[chosen], axis=1).reshape(-1, 64, 64)
 
     def pairs(
@@ -108,14 +108,14 @@ class KittiMasks:
                 f"max_lag must be at most {longest}, the longest lag within a sequence, "
                 f"got {max_lag}"
             )
-        rng = np.random.default_rng(rng)
+        rng = as_rng("rng", rng)
         first = self.anchors[rng.integers(len(self.anchors), size=n)]
         step = rng.integers(1, max_lag + 1, size=n)
         return first, np.minimum(first + step, self._last[first])
 
     def save(self, path: str | Path) -> None:
         """Write the npz archive that `load` reads, in one step."""
-        with writing("path", Path(path)) as temporary, temporary.open("wb") as file:
+        with writing("path", as_path("path", path)) as temporary, temporary.open("wb") as file:
             np.savez_compressed(file, **{name: getattr(self, name) for name in _FIELDS})
 
 
@@ -135,7 +135,7 @@ def load(path: str | Path | None = None) -> KittiMasks:
         path = find(
             "kitti_masks", "kitti_masks.npz", get="make it with `identica data kitti-masks build`"
         )
-    path = Path(path)
+    path = as_path("path", path)
     with reading(path, "KITTI Masks") as file:
         original = file.read(1) == b"\x80" or path.suffix in (".pickle", ".pkl")
     content = _unpickle.load(path) if original else read_npz(path, _FIELDS, LARGEST)
@@ -158,7 +158,7 @@ def build(kitti: str | Path | None = None, mots: str | Path | None = None) -> Ki
     packed: list[Array] = []
     names: list[tuple[str, str, int, int]] = []
     for source, folder in (("kitti", kitti), ("mots", mots)):
-        for video in [] if folder is None else _videos(source, Path(folder)):
+        for video in [] if folder is None else _videos(source, as_path(source, folder)):
             for window, track, masks in _mots.sequences(_mots.read_video(video)):
                 packed.append(_pack(masks))
                 names.append((source, video.stem, window, track))
@@ -175,6 +175,7 @@ def check(data: KittiMasks) -> dict[str, float]:
     """
     from scipy.stats import kurtosis
 
+    instance("data", data, KittiMasks, "KITTI Masks")
     wrong = np.abs(_latents(data.masks_packed) - data.latents).max(axis=1) > 1e-3
     if wrong.any():
         raise InputError(f"latents must match the masks: {wrong.sum()} of {len(data)} do not")
@@ -190,6 +191,8 @@ def check(data: KittiMasks) -> dict[str, float]:
 
 def picture(data: KittiMasks, rows: int = 8, columns: int = 12) -> NDArray[np.uint8]:
     """A grey picture of random sequences, one per row, at evenly spaced times."""
+    instance("data", data, KittiMasks, "KITTI Masks")
+    rows, columns = count("rows", rows), count("columns", columns)
     order = np.random.default_rng(0).permutation(len(data.seq_lengths))
     chosen = np.sort(order[:rows])
     stops = np.cumsum(data.seq_lengths)[chosen]
@@ -200,7 +203,7 @@ def picture(data: KittiMasks, rows: int = 8, columns: int = 12) -> NDArray[np.ui
 
 def _videos(source: str, folder: Path) -> list[Path]:
     if not folder.is_dir():
-        raise InputError(f"{source} must be a folder of annotations, but {folder} is none")
+        raise InputError(f"{source} must be a folder of annotations, but {folder} is not one")
     videos = sorted(folder.glob("*.txt"))
     videos = videos or sorted(sub for sub in folder.iterdir() if any(sub.glob("*.png")))
     if not videos:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from identica._validate import count
+from identica._validate import as_path, as_rng, count, flag, instance
 from identica.datasets._arguments import MOST, real_matrix, whole_numbers
 from identica.datasets.kitti_masks import KittiMasks
 from identica.datasets.pictures import tile
@@ -122,7 +122,7 @@ class NaturalSprites:
 
     def pairs(self, n: int, rng: Random) -> tuple[Array, Array]:
         """Factors of n pairs, n×5 each: a random transition, a random orientation and shape."""
-        rng = np.random.default_rng(rng)
+        rng = as_rng("rng", rng)
         moves = self.transitions[
             rng.integers(len(self.transitions), size=count("n", n, at_most=MOST))
         ]
@@ -134,7 +134,7 @@ class NaturalSprites:
         """Factors of n images: uniform on the grid if discrete, else first members of pairs."""
         if not self.discrete:
             return self.pairs(n, rng)[0]
-        return np.random.default_rng(rng).integers(0, SIZES, size=(count("n", n, at_most=MOST), 5))
+        return as_rng("rng", rng).integers(0, SIZES, size=(count("n", n, at_most=MOST), 5))
 
     def images(self, factors: ArrayLike) -> NDArray[np.uint8]:
         """The images, N×64×64 of 0…255, with these factors."""
@@ -166,7 +166,7 @@ def load(path: str | Path | None = None, *, discrete: bool = False) -> NaturalSp
     if path is None:
         url = "https://zenodo.org/record/3948069"
         path = find("natural_sprites", MEASURED, get=f"download it from {url}")
-    return _from_moves("natural-sprites", _read(Path(path)), discrete)
+    return _from_moves("natural-sprites", _read(as_path("path", path)), discrete)
 
 
 def from_kitti(masks: KittiMasks, *, discrete: bool = False) -> NaturalSprites:
@@ -178,6 +178,7 @@ def from_kitti(masks: KittiMasks, *, discrete: bool = False) -> NaturalSprites:
         masks: From `identica.datasets.kitti_masks.load()`.
         discrete: Bins instead of measured values.
     """
+    instance("masks", masks, KittiMasks, "KITTI Masks")
     measured = masks.latents[:, [1, 0, 2]].astype(float)
     moves = np.stack([measured[masks.anchors], measured[masks.anchors + 1]], axis=1)
     return _from_moves("natural-sprites-kitti", moves, discrete)
@@ -194,6 +195,7 @@ def _from_moves(name: str, moves: Floats, discrete: bool) -> NaturalSprites:
     """From M×2×3 measured (x, y, area), in pixels."""
     if len(moves) < 2:
         raise InputError(f"{name} needs at least 2 transitions, got {len(moves)}")
+    flag("discrete", discrete)
     area = moves[:, :, 2]
     low, high = np.quantile(area, [0.05, 0.95], axis=0)
     moves = moves[((area >= low) & (area <= high)).all(axis=1)]
@@ -202,7 +204,7 @@ def _from_moves(name: str, moves: Floats, discrete: bool) -> NaturalSprites:
     if not discrete:
         return NaturalSprites(name, _scaled(moves))
     bins = np.empty(moves.shape, np.int64)
-    middles = np.empty((max(SIZES[:3]), 3))
+    middles = np.zeros((max(SIZES[:3]), 3))  # there are fewer bins of area
     for k, size in enumerate(SIZES[:3]):
         edges = np.histogram_bin_edges(moves[:, :, k], size)
         # The last bin includes its upper edge.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from identica.diagnosis.diagnosis import FEWEST, Codes, Diagnosis, codes_from, diagnose
+from identica.diagnosis.codes import Codes
+from identica.diagnosis.diagnosis import FEWEST, MOST_FITS, Diagnosis, codes_from, diagnose
 from identica.diagnosis.verdict import Finding
 
-__all__ = ["FEWEST", "Codes", "Diagnosis", "Finding", "codes_from", "diagnose"]
+__all__ = ["FEWEST", "MOST_FITS", "Codes", "Diagnosis", "Finding", "codes_from", "diagnose"]

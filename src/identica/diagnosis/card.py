@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 MEANING = {
     PERMUTATION: "Each code is one factor, up to order, sign and scale.",
     LINEAR: "All factors are in the codes, but mixed: each is a linear map of all codes, not a single one.",
-    UNSURE: "Nothing shows that the codes are wrong, but something that would make them right is not known.",
+    UNSURE: "Nothing shows that the codes are wrong, but an assumption behind them is in doubt.",
     DISTRUST: "The codes are not the factors, or nothing shows that they are.",
 }
 COLOURS = {

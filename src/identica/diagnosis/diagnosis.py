@@ -7,16 +7,29 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
-from typing import Any, NamedTuple
+from types import NoneType
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from identica._validate import as_matrix, same_rows
+from identica._tensors import floats
+from identica._validate import (
+    as_array,
+    as_matrix,
+    finite,
+    flag,
+    instance,
+    members,
+    positive,
+    same_rows,
+    seed,
+)
 from identica.diagnosis import density
 from identica.diagnosis import verdict as checks
+from identica.diagnosis.codes import Codes, Score
 from identica.diagnosis.conditional import Positives, positives
 from identica.diagnosis.density import Density
 from identica.diagnosis.dimension import Dimensions, dimensions, related
@@ -31,7 +44,13 @@ from identica.diagnosis.marginal import (
 )
 from identica.diagnosis.sequence import Rows, order_of
 from identica.diagnosis.truth import Truth
-from identica.diagnosis.verdict import DISTRUST, LEVELS, UNSURE, Finding
+from identica.diagnosis.verdict import (
+    DISTRUST,
+    LEVELS,
+    UNSURE,
+    Finding,
+    Restarts,
+)
 from identica.errors import InputError
 from identica.families import Family
 from identica.metrics import agreement
@@ -41,6 +60,8 @@ from identica.spaces import Box, Euclidean, Space, Sphere
 Matrix = NDArray[np.float64]
 
 FEWEST = 20  # pairs needed for a diagnosis
+MOST_FITS = 100
+MOST = 1e150  # size of codes, whose squares must be finite
 SHOWN = 2000  # pairs kept for plots
 
 # In order: a problem found by an earlier check may cause those found by later ones.
@@ -53,23 +74,6 @@ OPEN = ("score", "memory", "missed", "truth")
 
 
 # --- input ------------------------------------------------------------------------------------------
-
-
-class Codes(NamedTuple):
-    """Codes of one model for held-out pairs, and their evidence.
-
-    Attributes:
-        h, h_pos: codes of the members of each pair, N×n.
-        bits: evidence of each pair, shape N (see `identica.metrics.evidence`).
-        control: the same for positives in a random order, at their best temperature.
-        seen: mean evidence of as many training pairs, if available.
-    """
-
-    h: Matrix
-    h_pos: Matrix
-    bits: Matrix
-    control: Matrix
-    seen: float | None = None
 
 
 def codes_from(
@@ -92,14 +96,20 @@ def codes_from(
         bias: value of the potential for each positive, shape N.
         seen: mean evidence of training pairs, in bits.
     """
-    anchors, positive = as_matrix("h", h), as_matrix("h_pos", h_pos)
-    if anchors.shape != positive.shape:
-        raise InputError(f"h_pos must have the shape of h, {anchors.shape}, got {positive.shape}")
+    anchors, others = _pair(h, h_pos)
+    instance("conditional", conditional, Family, "a family")
     if scaled is None:
-        scaled = torch.from_numpy(anchors).float(), torch.from_numpy(positive).float()
-    one, other = scaled
+        scaled = torch.from_numpy(anchors).float(), torch.from_numpy(others).float()
+    one, other = members("scaled", scaled, "two tensors", 2)
+    for name, value, ndim in (("scaled", one, 2), ("scaled", other, 2), ("bias", bias, 1)):
+        if value is None:
+            continue
+        if floats(name, value).ndim != ndim or len(value) != len(anchors):
+            raise InputError(f"{name} must have {len(anchors)} rows, got {tuple(value.shape)}")
+    seen = None if seen is None else finite("seen", seen)
     if temperature is None:
         temperature = calibrate(conditional, one, other, bias)
+    temperature = positive("temperature", temperature)
     order = torch.randperm(len(other), generator=torch.Generator().manual_seed(0)).to(other.device)
     stranger, its_bias = other[order], None if bias is None else bias[order]
     bits, control = (
@@ -109,50 +119,30 @@ def codes_from(
             (stranger, calibrate(conditional, one, stranger, its_bias), its_bias),
         )
     )
-    return Codes(anchors, positive, bits, control, seen)
+    return Codes(anchors, others, bits, control, seen)
+
+
+def _pair(h: Any, h_pos: Any) -> tuple[Matrix, Matrix]:
+    anchors, others = as_matrix("h", h), as_matrix("h_pos", h_pos)
+    if anchors.shape != others.shape:
+        raise InputError(f"h_pos must have the shape of h, {anchors.shape}, got {others.shape}")
+    if max(np.abs(anchors).max(), np.abs(others).max()) > MOST:
+        raise InputError(f"h and h_pos must be at most {MOST:g}")
+    return anchors, others
+
+
+def _checked(code: Any) -> Codes:
+    instance("codes", code, Codes, "a list of codes, see codes_from")
+    h, h_pos = _pair(code.h, code.h_pos)
+    for name in ("bits", "control"):
+        if as_matrix(name, values := getattr(code, name)).shape != (len(h), 1):
+            raise InputError(f"{name} must be {len(h)} numbers, got {as_array(name, values).shape}")
+    bits, control = (as_matrix("bits", part)[:, 0] for part in (code.bits, code.control))
+    seen = None if code.seen is None else finite("seen", code.seen)
+    return Codes(h, h_pos, bits, control, seen)
 
 
 # --- results ----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Score:
-    """Evidence of held-out pairs in bits above chance, with standard errors.
-
-    `control` is the evidence of shuffled pairs, `seen` that of training pairs, and `most` the largest
-    possible value for this many pairs. `related` says whether the observations of a pair are related, if
-    observations are available.
-    """
-
-    bits: float
-    error: float
-    control: float
-    control_error: float
-    seen: float | None
-    most: float
-    related: bool | None = None
-
-
-@dataclass(frozen=True)
-class Restarts:
-    """Agreement of the codes of models from different starts, m×m: up to a linear map (R²), and up to
-    permutation and scale (MCC). The noise of the codes limits R² to `ceiling`."""
-
-    linear: Matrix
-    permutation: Matrix
-    ceiling: float = 1.0
-
-    @property
-    def mean_linear(self) -> float:
-        return _mean_off_diagonal(self.linear)
-
-    @property
-    def mean_permutation(self) -> float:
-        return _mean_off_diagonal(self.permutation)
-
-
-def _mean_off_diagonal(matrix: Matrix) -> float:
-    return float(matrix[np.triu_indices(len(matrix), 1)].mean())
 
 
 @dataclass(frozen=True)
@@ -257,15 +247,26 @@ def diagnose(
     >>> diagnose(both, Box(2), Laplace(1.0)).verdict
     'recovered up to permutation and scale'
     """
+    codes = [_checked(code) for code in members("codes", codes, "a list of codes")]
     if len(codes) < 2:
         raise InputError(f"codes must hold the codes of at least 2 models, got {len(codes)}")
-    h, h_pos = as_matrix("h", codes[0].h), as_matrix("h_pos", codes[0].h_pos)
+    instance("space", space, Space, "a space such as Sphere(3)")
+    instance("conditional", conditional, Family, "a family")
+    instance("truth", truth, (Truth, NoneType), "a comparison with true factors")
+    flag("learn_precision", learn_precision)
+    flag("potential", potential)
+    seed("random_state", random_state)
+    h, h_pos = codes[0][:2]
+    if h.shape[1] != space.dim:
+        raise InputError(f"codes must have {space.dim} columns, as {space}, got {h.shape[1]}")
     if len(h) < FEWEST:
         raise InputError(f"codes must hold at least {FEWEST} pairs for a diagnosis, got {len(h)}")
     same_rows(**{f"codes[{i}]": code.h for i, code in enumerate(codes)})
     seen = None
     if observations is not None:
-        seen = as_matrix("x", observations[0]), as_matrix("x_pos", observations[1])
+        both = members("observations", observations, "x and x_pos", 2)
+        seen = as_matrix("x", both[0]), as_matrix("x_pos", both[1])
+        same_rows(h=h, x=seen[0], x_pos=seen[1])
     rows, order = order_of(h, h_pos, times)
     # a model that does not assume a sphere may recover directions as points of an ellipsoid
     directions = None
@@ -322,7 +323,9 @@ def _restarts(codes: Sequence[Codes], times: Any) -> Restarts:
         linear[i, j] = linear[j, i] = agreement(both, "affine")
         permutation[i, j] = permutation[j, i] = agreement(both, "permutation")
         ceiling[i, j] = ceiling[j, i] = signal[i] * signal[j]
-    return Restarts(linear, permutation, max(0.5, _mean_off_diagonal(ceiling)))
+    return Restarts(
+        linear, permutation, max(0.5, float(ceiling[np.triu_indices(len(codes), 1)].mean()))
+    )
 
 
 # --- findings ---------------------------------------------------------------------------------------
@@ -340,7 +343,7 @@ def _find(
         shape: description of the density of the codes, if a potential was learnt.
     """
     evenly = checks.marginal(d.marginal, d.dimensions, filled, d.rows)
-    uniform = evenly.level == "fine"
+    uniform = evenly.level in ("fine", "caution")  # as far as anyone can tell
     fixed = fixes_axes(filled, d.conditional, learn_precision, uniform=uniform)
     findings = [
         checks.score(d.score),

@@ -53,10 +53,10 @@ def write_diagnosis_page(path: Path | str, diagnosis: Diagnosis) -> None:
 
 def score(d: Diagnosis) -> Figure:
     """Bar chart of the score: held-out, shuffled and training pairs."""
-    rows = [("unseen pairs", d.score.bits, d.score.error)]
+    rows = [("held-out pairs", d.score.bits, d.score.error)]
     rows.append(("shuffled pairs", d.score.control, d.score.control_error))
     if d.score.seen is not None:
-        rows.append(("pairs of the training", d.score.seen, 0.0))
+        rows.append(("training pairs", d.score.seen, 0.0))
     names, values, errors = zip(*rows, strict=True)
     with rc_context(STYLE):
         figure = Figure(figsize=(5.2, 1.7), layout="constrained")
@@ -128,7 +128,7 @@ def correlations(d: Diagnosis) -> Figure:
         figure = Figure(figsize=(5.6, 2.3), layout="constrained")
         both: list[tuple[NDArray[np.float64], str]] = [
             (d.dimensions.correlations, "code"),
-            (d.dimensions.canonical, "combination"),
+            (d.dimensions.canonical, "linear combination"),
         ]
         for axes, (values, name) in zip(figure.subplots(1, 2, sharey=True), both, strict=True):
             axes.bar(np.arange(len(values)) + 1, values, color=BLUE)
@@ -136,7 +136,7 @@ def correlations(d: Diagnosis) -> Figure:
             axes.set(xlabel=name, ylim=(min(0.0, float(values.min())), 1))
             axes.locator_params(axis="x", integer=True)
             axes.label_outer()
-        figure.axes[0].set_ylabel("correlation in pairs")
+        figure.axes[0].set_ylabel("correlation within pairs")
     return figure
 
 

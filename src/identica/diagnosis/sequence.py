@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from identica._validate import as_array
+from identica._validate import as_array, members
 from identica.errors import InputError
 from identica.metrics.standardise import standardised
 
@@ -105,9 +105,12 @@ def order_of(h: Matrix, h_pos: Matrix, times: Any = None) -> tuple[Rows, Order]:
 
 
 def _checked(times: Any, n: int) -> Times:
-    arrays = [np.asarray(as_array("times", part)) for part in times]
+    arrays = [as_array("times", part) for part in members("times", times, "steps in time", 2)]
     if (shapes := [part.shape for part in arrays]) != [(n,), (n,)]:
         raise InputError(f"times must be two of {n} steps in time, got {shapes}")
+    for part in arrays:
+        if part.dtype.kind not in "iuf" or not (np.abs(part) < 2**62).all():
+            raise InputError("times must be whole numbers of at most 62 bits")
     return arrays[0].astype(np.int64), arrays[1].astype(np.int64)
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from identica.diagnosis.conditional import Positives, nearest_family
 from identica.diagnosis.dimension import Dimensions
@@ -25,7 +26,7 @@ from identica.families import Family, Joint
 from identica.spaces import Box, Space, Sphere
 
 if TYPE_CHECKING:
-    from identica.diagnosis.diagnosis import Restarts, Score
+    from identica.diagnosis.codes import Score
     from identica.diagnosis.truth import Truth
 
 PERMUTATION = "recovered up to permutation and scale"
@@ -33,7 +34,7 @@ LINEAR = "recovered up to a linear map"
 UNSURE = "uncertain"
 DISTRUST = "do not trust"
 
-AVERAGE = "a window of neighbouring rows for each, so that noise averages out."
+AVERAGE = "a window (the mean of neighbouring rows), so that noise averages out."
 LEVELS = ("wrong", "unsure", "caution", "fine")
 
 # Thresholds, tuned on the processes of validation/diagnosis.py that are not held out.
@@ -56,6 +57,25 @@ OTHER_SHAPE = 2**0.5  # ratio of shapes
 # codes vary faster than the slowest one, which determines the number of independent rows
 CHANCE = 1.5, 1.0
 NOT_UNIFORM = 0.04  # Kolmogorov–Smirnov distance, in addition to sampling error and noise
+VAGUE = 0.2  # sampling error of that distance above which nearly any density passes: 25 rows of a sequence
+
+
+@dataclass(frozen=True)
+class Restarts:
+    """Agreement of the codes of models from different starts, m×m: up to a linear map (R²), and up to
+    permutation and scale (MCC). The noise of the codes limits R² to `ceiling`."""
+
+    linear: NDArray[np.float64]
+    permutation: NDArray[np.float64]
+    ceiling: float = 1.0
+
+    @property
+    def mean_linear(self) -> float:
+        return float(self.linear[np.triu_indices(len(self.linear), 1)].mean())
+
+    @property
+    def mean_permutation(self) -> float:
+        return float(self.permutation[np.triu_indices(len(self.linear), 1)].mean())
 
 
 @dataclass(frozen=True)
@@ -64,8 +84,8 @@ class Finding:
 
     Attributes:
         check: its name.
-        level: "fine", "caution" (an assumption is violated, or the axes are unknown), "unsure" (recovery is
-            in doubt) or "wrong" (the factors are not recovered).
+        level: "fine", "caution" (an assumption is violated or untested, or the axes are unknown),
+            "unsure" (recovery is in doubt) or "wrong" (the factors are not recovered).
         seen, means, advice: the observation, its interpretation, and what to try (empty if fine).
     """
 
@@ -106,30 +126,30 @@ def verdict(findings: list[Finding], *, known: bool = False) -> str:
 
 def score(score: Score) -> Finding:
     seen = (
-        f"Unseen pairs score {round(score.bits, 2) + 0.0:.2f} ± {score.error:.2f} bits above chance, "
-        f"shuffled ones {round(score.control, 2) + 0.0:.2f}."  # no minus before a zero
+        f"Held-out pairs score {round(score.bits, 2) + 0.0:.2f} ± {score.error:.2f} bits above chance, "
+        f"shuffled pairs {round(score.control, 2) + 0.0:.2f}."  # no minus before a zero
     )
     least = max(NOTHING, score.control + 3 * (score.error + score.control_error))
     if score.bits > least:
-        return Finding("score", "fine", seen, "The codes hold something that pairs share.")
+        return Finding("score", "fine", seen, "The codes capture something that pairs share.")
     if score.related:
-        means = "The model cannot tell unseen pairs from random ones, though their observations are related."
+        means = "The model cannot tell held-out pairs from random ones, but their observations are related."
         return Finding("score", "wrong", seen, means, "more steps, another space or conditional.")
-    means = "Nothing can be predicted. Pairs are unrelated (shuffled?), or nothing was learnt."
-    advice = "check what is paired with what, by X_pos, lag or groups; more steps or pairs."
+    means = "Nothing can be predicted: the pairs are unrelated (shuffled?), or nothing was learnt."
+    advice = "check what is paired with what (X_pos, lag, groups); more steps or pairs."
     return Finding("score", "wrong", seen, means, advice)
 
 
 def memory(score: Score) -> Iterator[Finding]:
     if score.seen is None or score.seen < NOTHING:
         return
-    seen = f"Pairs of the training score {score.seen:.2f} bits, unseen ones {score.bits:.2f}."
+    seen = f"Training pairs score {score.seen:.2f} bits, held-out pairs {score.bits:.2f}."
     left = score.bits / score.seen
     if left >= FADED:
-        yield Finding("memory", "fine", seen, "What was learnt holds for new data.")
+        yield Finding("memory", "fine", seen, "The model generalises to new pairs.")
         return
     level, what = (
-        ("wrong", "The training pairs were") if left < FORGOTTEN else ("unsure", "Some was")
+        ("wrong", "The training pairs were") if left < FORGOTTEN else ("unsure", "Some pairs were")
     )
     advice = "more pairs, fewer steps, or a smaller network."
     yield Finding("memory", level, seen, f"{what} memorised (overfitting).", advice)
@@ -140,63 +160,65 @@ def rows(rows: Rows, pairs: int) -> Iterator[Finding]:
         return
     noise, codes = float(np.median(rows.noise_in_pairs)), len(rows.noise)
     seen = (
-        f"The {pairs} held-out rows follow each other in time and are worth about {rows.independent:.0f} "
-        f"independent ones; {noise:.0%} of the variance within pairs is noise of single rows."
+        f"The {pairs} held-out rows are a sequence, worth about {rows.independent:.0f} independent rows; "
+        f"measurement noise is {noise:.0%} of the variance within pairs."
     )
     if rows.few:
         means = f"Too few independent rows to judge {codes} codes."
         advice = "a longer recording, or one in which the factors change faster."
         yield Finding("rows", "unsure", seen, means, advice)
     elif rows.noisy:
-        means = "What differences within pairs show is noise as well as change."
+        means = "Differences within pairs are noise as well as change."
         yield Finding("rows", "caution", seen, means, AVERAGE)
     else:
-        yield Finding("rows", "fine", seen, f"They are enough for {codes} codes.")
+        yield Finding("rows", "fine", seen, f"They suffice for most checks of {codes} codes.")
 
 
 def restarts(restarts: Restarts) -> Finding:
     number, agreement = len(restarts.linear), restarts.mean_linear
-    seen = f"{number} fits from different starts agree by R² = {agreement:.3f} up to a linear map."
-    if agreement < restarts.ceiling < 1:
-        seen = f"{seen[:-1]}; their noise allows {restarts.ceiling:.3f}."
+    seen = (
+        f"{number} fits from different starts agree up to a linear map with R² = {agreement:.3f}."
+    )
+    if agreement < restarts.ceiling < 0.9995:  # else it reads 1.000
+        seen = f"{seen[:-1]}; given their noise, at most {restarts.ceiling:.3f} is possible."
     agreement /= restarts.ceiling
     if agreement >= ENOUGH:
-        return Finding("restarts", "fine", seen, "The same is found each time.")
+        return Finding("restarts", "fine", seen, "Each start finds the same codes.")
     advice = "more steps or pairs, another n_components, or another space or conditional."
     # if errors are independent, the R² of each with the truth is the root of their agreement
     if agreement >= ENOUGH**2:
-        means = "Another start finds something a little different."
+        means = "Another start finds slightly different codes."
         return Finding("restarts", "unsure", seen, means, advice)
-    means = "Another start finds something else, so these are not the factors."
+    means = "Another start finds other codes, so these are not the factors."
     return Finding("restarts", "wrong", seen, means, advice)
 
 
 def axes(restarts: Restarts, axes: dict[str, Axes], fixed: bool, space: Space) -> Finding:
     agreement = restarts.mean_permutation
-    seen = f"Code by code, the fits agree by MCC = {agreement:.3f}."
-    mixed = "A code is a mixture of factors, so do not read single codes."
+    seen = f"Code by code, the fits agree with MCC = {agreement:.3f}."
+    mixed = "A code is a mixture of factors, so do not interpret single codes."
     if not fixed:
         where, first = "", 'space="box" or '
         if isinstance(space, Box):
             where, first = " in a box that is not filled", ""
         means = f"This model cannot tell the factors from a rotation of them{where}. {mixed}"
-        advice = f'{first}conditional="laplace", if that may be assumed.'
+        advice = f'{first}conditional="laplace", if that is plausible.'
         return Finding("axes", "caution", seen, means, advice)
     if agreement < SAME_AXES * math.sqrt(restarts.ceiling):
-        advice = "more steps; a conditional that suits the differences of the codes."
+        advice = "more steps; a conditional that fits the differences within pairs."
         return Finding("axes", "caution", seen, mixed, advice)
     sure = {name: found.same for name, found in axes.items() if found.sure >= SAME_AXES}
     others = {name: same for name, same in sure.items() if same < SAME_AXES}
     if others:
         name, same = min(others.items(), key=lambda item: item[1])
-        seen += f" But independent components of the {name} lie elsewhere (MCC {same:.3f})."
+        seen += f" But the independent components of the {name} have other axes (MCC {same:.3f})."
         means = f"All fits may share a wrong rotation. {mixed}"
-        advice = "a conditional that suits the differences of the codes."
+        advice = "a conditional that fits the differences within pairs."
         return Finding("axes", "caution", seen, means, advice)
     if not sure and axes:
-        seen += " But neither codes nor differences have axes of their own."
-        means = f"Nothing else confirms the axes. {mixed}"
-        advice = "another conditional, if it may be assumed."
+        seen += " But independent components of codes and differences have no clear axes."
+        means = f"The axes are not confirmed. {mixed}"
+        advice = "another conditional, if one is plausible."
         return Finding("axes", "caution", seen, means, advice)
     return Finding("axes", "fine", seen, "Each code is one factor.")
 
@@ -208,10 +230,10 @@ def codes(dimensions: Dimensions) -> Iterator[Finding]:
         for k, correlation in enumerate(dimensions.correlations)
         if correlation < SHARED and dimensions.varies[k]
     ]
-    for codes, what in ((still, "do not vary"), (noise, "are not shared by pairs")):
+    for codes, what in ((still, "do not vary"), (noise, "are not shared within pairs")):
         if codes:
             seen = f"Codes {', '.join(map(str, codes))} {what}."
-            means = "Fewer factors were found than there are codes."
+            means = "There are more codes than factors that were found."
             left = len(dimensions.varies) - len(codes)
             advice = f"n_components={left}, or learn_precision=True."
             yield Finding("codes", "wrong", seen, means, advice)
@@ -226,8 +248,8 @@ def directions(space: Space, filled: Space) -> Iterator[Finding]:
 
 def surface(dimensions: Dimensions, space: Space, rows: Rows) -> Finding:
     (dimension, error, room), own = dimensions.intrinsic, dimensions.own
-    seen = f"The codes lie on a surface of {dimension:.1f} ± {error:.1f} dimensions, of {room}"
-    seen += "." if own is None else f"; at least {own:.0%} of each is its own."
+    seen = f"The codes have an intrinsic dimension of {dimension:.1f} ± {error:.1f} out of {room}"
+    seen += "." if own is None else f"; up to {1 - own:.0%} of a code is explained by the others."
     flat = dimension + 2 * error < FLAT * room
     redundant, doubtful = OWN
     if not flat and (own is None or own >= doubtful):
@@ -245,27 +267,29 @@ def missed(dimensions: Dimensions, rows: Rows) -> Iterator[Finding]:
     if dimensions.missed is None:
         return
     seen = (
-        f"Beyond their codes, the observations of a pair share {dimensions.missed:.0%} of the variance "
-        "in some direction."
+        f"Beyond their codes, the observations of a pair share at most {dimensions.missed:.0%} of the "
+        "variance in any direction."
     )
     if dimensions.missed < MISSED and 2 * dimensions.missed_error < MISSED:
-        yield Finding("missed", "fine", seen, "The codes leave nothing out.")
+        yield Finding("missed", "fine", seen, "The codes miss nothing that pairs share.")
     elif dimensions.missed < MISSED:
         error = f"{dimensions.missed_error:.0%}"
-        seen = f"What observations of a pair share beyond their codes is known to ± {error} only."
-        means = "Some factor may be missing: the rows are too few, or too alike, to tell."
+        seen = (
+            f"What the observations of a pair share beyond their codes is only known to ± {error}."
+        )
+        means = "A factor may be missing: the rows are too few, or too similar, to tell."
         yield Finding("missed", "unsure", seen, means, "a longer recording.")
     else:
-        means = "Some factor is missing from the codes."
+        means = "A factor is missing from the codes."
         advice = "a larger n_components, learn_precision=True, or another space."
         yield Finding("missed", "unsure" if rows.few else "wrong", seen, means, advice)
 
 
 def bend(positives: Positives, space: Space, rows: Rows) -> Finding:
-    seen = f"From place to place the spread of positives changes by {positives.bend:.0%} (s.d.)."
+    seen = f"The spread of positives varies by {positives.bend:.0%} (s.d.) across the space."
     wrong, some = BENT
     if positives.bend < some:
-        return Finding("bend", "fine", seen, "The codes are no bent image of the factors.")
+        return Finding("bend", "fine", seen, "The codes are not a bent image of the factors.")
     level = "wrong" if positives.bend >= wrong and not (rows.few or rows.noisy) else "unsure"
     which = "or their noise" if rows.noisy else "themselves"
     means = f"Codes are a bent image of the factors, unless these {which} vary more in some places."
@@ -277,30 +301,31 @@ def conditional(positives: Positives, conditional: Family, rows: Rows) -> Findin
     shapes = [fit.shape for fit in positives.codes if fit is not None]
     if positives.concentration is not None and not shapes:
         kappa, apart = positives.concentration, positives.misfit
-        seen = f"Positives spread by κ = {kappa:.3g}, {apart:.2f} from that distribution."
+        seen = f"Positives have concentration κ = {kappa:.3g}, and are {apart:.2f} from that distribution."
         if positives.misfit < MISFIT:
             return Finding("conditional", "fine", seen, "They follow the model's family.")
         means = "They do not follow a von Mises–Fisher distribution."
         return Finding("conditional", "caution", seen, means, "another space.")
     if isinstance(conditional, Joint):
         most = f"at most {positives.misfit:.2f} from the distributions of the parts"
-        seen = f"Differences within pairs are {most}."
+        seen = f"Differences within pairs are {most} (Kolmogorov–Smirnov distance)."
         if positives.misfit < MISFIT:
             return Finding("conditional", "fine", seen, "They follow the model's families.")
-        means = "Some part is of another family than assumed."
+        means = "A part has another family than assumed."
         return Finding("conditional", "caution", seen, means, "another family for that part.")
     if not shapes:
-        seen = "Walls are everywhere near, so the distribution of the differences was not fitted."
-        means = "Whether the conditional fits is not known."
+        seen = "All codes are close to a wall, so no distribution was fitted to the differences."
+        means = "Whether the assumed conditional fits is not known."
         return Finding("conditional", "caution", seen, means, "pairs that are closer together.")
     typical, assumed = float(np.median(shapes)), conditional.p or 2.0
     seen = (
-        f"Differences within pairs have the shape β = {typical:.2f} ({min(shapes):.2f} to "
-        f"{max(shapes):.2f}), the model assumes {assumed:g}; their distributions are "
-        f"{positives.misfit:.2f} apart."
+        f"Differences within pairs have shape β = {typical:.2f} ({min(shapes):.2f} to {max(shapes):.2f}), "
+        f"the model assumes {assumed:g}; the distributions are {positives.misfit:.2f} apart."
     )
     if rows.noisy:
-        means = "Noise makes differences look normal, so the family of the changes is not known."
+        means = (
+            "Noise makes differences look normal, so the family of the conditional is not known."
+        )
         return Finding("conditional", "caution", seen, means, AVERAGE)
     family = nearest_family(typical)
     known = [fit.shape_interval for fit in positives.codes if fit is not None]
@@ -309,46 +334,47 @@ def conditional(positives: Positives, conditional: Family, rows: Rows) -> Findin
     if not outside or (family == nearest_family(assumed) and ratio < OTHER_SHAPE):
         return Finding("conditional", "fine", seen, "They follow the model's family.")
     if family == nearest_family(assumed):
-        means = "Most differences are far smaller than the largest: rests and moves, or pairs of two kinds."
+        means = "Most differences are far smaller than the largest: pauses and jumps, or two kinds of pairs."
         advice = "a longer lag; check what is paired with what."
         return Finding("conditional", "caution", seen, means, advice)
-    means = "The conditional is of another family than assumed."
+    means = "The conditional has another family than assumed."
     return Finding("conditional", "caution", seen, means, f'conditional="{family}".')
 
 
 def anisotropy(positives: Positives, learn_precision: bool) -> Finding:
-    seen = (
-        f"Positives spread {positives.anisotropy:.3g} times as far along one code as along another."
-    )
+    seen = f"Positives spread up to {positives.anisotropy:.2f} times as far along one code as along another."
     if positives.anisotropy < UNEVEN:
-        return Finding("anisotropy", "fine", seen, "All codes vary alike in pairs.")
+        return Finding(
+            "anisotropy", "fine", seen, "All codes vary by similar amounts within pairs."
+        )
     if learn_precision:
-        return Finding("anisotropy", "fine", seen, "The model has learnt a precision for each.")
-    means = (
-        "The model assumes that factors vary alike, so those that vary more may be lost or bent."
-    )
+        return Finding(
+            "anisotropy", "fine", seen, "The model has learnt a precision for each code."
+        )
+    means = "The model assumes that all factors vary equally, so those that vary more may be lost or bent."
     return Finding("anisotropy", "caution", seen, means, "learn_precision=True.")
 
 
 def marginal(marginal: Marginal, dimensions: Dimensions, space: Space, rows: Rows) -> Finding:
     worst = float(marginal.uniform.max())
-    seen = f"Codes are at most {worst:.2f} from uniform (distance of distribution functions)."
+    seen = f"Codes are at most {worst:.2f} from uniform (Kolmogorov–Smirnov distance)."
     chance = CHANCE[rows.apart > 0] / math.sqrt(rows.independent)
     if worst < NOT_UNIFORM + marginal.blur + chance:
-        if rows.few:
-            means = "The rows are too few to tell whether codes fill their space evenly."
-            return Finding("marginal", "unsure", seen, means, "a longer recording.")
-        means = "They fill their space evenly, as the theory asks."
+        if rows.few or chance > VAGUE:
+            means = f"About {rows.independent:.0f} independent rows cannot show whether codes are uniform."
+            level, more = ("unsure" if rows.few else "caution"), "a longer recording."
+            return Finding("marginal", level, seen, means, more if rows.apart else "more pairs.")
+        means = "They fill their space evenly, as the theory requires."
         if worst >= 2 * NOT_UNIFORM:
-            means = "No more than noise and the number of independent rows may explain."
+            means = "This is within what noise and the number of independent rows allow."
         return Finding("marginal", "fine", seen, means)
     means = (
-        "The codes are not uniform, but the theory assumes uniform factors. If yours are not, a linear map "
-        "is usual all the same; but if they change more in some places"
+        "The codes are not uniform, but the theory assumes uniform factors. If yours are not uniform, the "
+        "codes are usually still a linear map of them; but if they change more in some places"
     )
     if dimensions.columns is not None and dimensions.columns <= dimensions.intrinsic.room:
         means += ", or there are more factors than columns"
-    means += ", codes look the same and are not the factors."
+    means += ", the codes look the same without being the factors."
     advice = "more steps, or another space"
     if isinstance(space, Box):
         advice = 'more steps; space="unbounded", if factors have no bounds'
@@ -366,7 +392,7 @@ def truth(truth: Truth | None, codes: int) -> Iterator[Finding]:
     if truth.mcc >= ENOUGH:
         yield Finding("truth", "fine", seen, "Each of them is one code.")
     elif truth.mean_r2 >= ENOUGH:
-        yield Finding("truth", "caution", seen, "Codes are mixtures of the factors.")
+        yield Finding("truth", "caution", seen, "The codes are mixtures of the factors.")
     else:
         lost = [str(k + 1) for k, r2 in enumerate(truth.r2) if r2 < ENOUGH]
         means = f"Factors {', '.join(lost)} are not recovered."

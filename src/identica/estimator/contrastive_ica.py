@@ -279,7 +279,7 @@ class ContrastiveICA(Card, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         pairs = sample(SCORED, generator=as_generator(0, self.device))
         bits = float(self._fit.log_likelihood(pairs).mean()) / math.log(2)
         if not math.isfinite(bits):
-            raise InputError("X must be in the range of the data of the fit: codes overflow")
+            raise InputError("X must be in the range of the data in fit: codes overflow")
         return bits
 
     def diagnose(

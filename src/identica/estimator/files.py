@@ -108,7 +108,7 @@ def read(
     named = content if isinstance(content, Source) else Source([], dict[str, Array]().__getitem__)
     if array is not None and (named.table or not named.names):
         raise InputError(
-            f"array names an array of a file of several, but {path} is {kind}: leave it out"
+            f"array selects one of several arrays in a file, but {path} is {kind}: leave it out"
         )
     if not named.table:
         for option, given in {"columns": columns, "drop": drop}.items():
@@ -156,7 +156,8 @@ def read(
         times = times_in(f"index {index!r} of {path}", cells, named.place)
         values = (1e6 * times.values).astype("M8[us]") if times.dates else times.values
         stamps = Index(index, cells, values)
-        cut = pieces("DATA", times, group) if positives is None else None
+        ordered = f"DATA (by {index!r})"
+        cut = pieces(ordered, times, group) if positives is None else None
         if cut is not None and cut.gaps is not None:
             group = cut.groups
             notes.append(cut.gaps)
@@ -186,6 +187,8 @@ def _names(option: str, text: str | None, path: Path, source: Source) -> list[st
             raise InputError(
                 f"{option} must name columns of {path}{_known(source.names)}, got {name!r}"
             )
+    if len(set(names)) < len(names):
+        raise InputError(f"{option} must name each column once, got {text!r}")
     return names
 
 
@@ -257,7 +260,7 @@ def _advice(name: str) -> dict[str, str]:
     out = f'drop="{name}" leaves it out'
     return {
         "date": f'index="{name}" makes it the index, {out}',
-        "text": f'{out}, groups="{name}" tells sequences apart by it; otherwise encode it as numbers',
+        "text": f'{out}, groups="{name}" separates sequences by it; otherwise encode it as numbers',
     }
 
 

@@ -357,7 +357,7 @@ def diagnose(
     from identica import diagnosis
     from identica.diagnosis.truth import truth
 
-    count("restarts", restarts, at_least=2)
+    count("restarts", restarts, 2, diagnosis.MOST_FITS)
     kept, held, times = sample, sample, None
     if isinstance(sample, ArrayPairs):
         kept, held = sample.split()

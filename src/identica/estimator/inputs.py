@@ -1,4 +1,4 @@
-"""Checks of what the estimator is given: observations, and the pairs they form."""
+"""Validation of the input of the estimator: observations, and the pairs they form."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ def pairs_of(
     *,
     reset: bool,
 ) -> tuple[PairSampler, Any]:
-    """A sampler of the pairs that the arguments of `fit` stand for, and their lag.
+    """The sampler of pairs that the arguments of `fit` describe, and the lag.
 
     Args:
-        ica: the estimator, which takes note of the observations (`reset`) or has done so in `fit`.
+        ica: the estimator; with `reset` it records shape and features of X, otherwise X must match them.
     """
     X, X_pos = opened(X), opened(X_pos)
     if isinstance(X_pos, DatasetPairs):
@@ -83,7 +83,7 @@ def pairs_of(
         return sample, None
     if X_pos is not None and _is_vector(X_pos):
         warnings.warn(
-            "a vector in the place of X_pos is taken as labels y and ignored; pass groups= to separate "
+            "a vector passed as X_pos is taken for scikit-learn's y and ignored; pass groups= to separate "
             "sequences",
             stacklevel=3,
         )
@@ -169,10 +169,10 @@ def joined(
     reset: bool,
     timed: bool = True,
 ) -> tuple[Any, Any, Sequence[int] | None]:
-    """Sequences in a row: rows of all, the sequence of each row, and the length of each.
+    """Concatenate sequences: all rows, the sequence of each row, and the length of each sequence.
 
     A list of arrays (rows × columns) holds a sequence each, and so does an array of trials × time ×
-    channels (`are_trials`). What is neither stays as it is. Sequences with columns of their own share no
+    channels (`are_trials`). Anything else is returned unchanged. Sequences with columns of their own share no
     column of what is returned; `labels` say what they have in common. Gaps in an index of dates end a
     sequence too, unless the order of rows does not matter (`timed`).
     """
@@ -183,7 +183,7 @@ def joined(
         return X, _uninterrupted("X", X, groups, reset) if timed else groups, None
     if groups is not None:
         hint = f"; for images of {X.dtype}, write N×H×W×1" if trials else ""
-        raise InputError(f"X holds sequences by itself: groups must not be given{hint}")
+        raise InputError(f"X holds separate sequences already: groups must not be given{hint}")
     if trials:
         data = X if isinstance(X, np.memmap) else _array("X", X)
         number, time, channels = data.shape
@@ -200,8 +200,8 @@ def joined(
     if reset and len(set(widths)) > 1:
         if labels is None:
             raise InputError(
-                f"X holds sequences of {sorted(set(widths))} columns, which nothing aligns: give labels "
-                "that all of them have, such as what was shown or where the animal was"
+                f"X holds sequences of {sorted(set(widths))} columns, which cannot be aligned: give labels "
+                "that all of them have, such as the stimulus or the position of the animal"
             )
         for k, part in enumerate(parts):
             _finite(ica, f"X[{k}]", part)
@@ -223,7 +223,7 @@ def joined(
 def are_trials(ica: ContrastiveICA, X: Any, *, reset: bool = True) -> bool:
     """Whether an array of three dimensions is one of trials × time × channels.
 
-    By its type: those of bytes or booleans are images N×H×W, all others are trials. A network of one's own
+    By its type: those of bytes or booleans are images N×H×W, all others are trials. A custom network
     may take observations of any shape. Once fitted, the estimator knows which of them X is.
     """
     if getattr(X, "ndim", 0) != 3 or not len(X):
@@ -256,7 +256,7 @@ def _array(name: str, X: Any) -> Array:
 
 
 def observations(ica: ContrastiveICA, name: str, X: Any, *, reset: bool) -> Array:
-    """Rows or images as an array, checked; memory maps stay what they are."""
+    """Rows or images as a validated array; memory maps are kept."""
     columns = None
     if is_frame(X):
         data, columns = from_frame(name, X), names_of(X)
@@ -287,7 +287,7 @@ def observations(ica: ContrastiveICA, name: str, X: Any, *, reset: bool) -> Arra
 
 
 def _validated(ica: ContrastiveICA, name: str, X: Any, **options: Any) -> Any:
-    """What scikit-learn makes of X: numbers, and its features noted or compared."""
+    """scikit-learn's validation of X: numbers, with its features recorded or compared."""
     try:
         return validate_data(ica, X, **options)
     except TypeError as error:
@@ -329,7 +329,7 @@ def _is_vector(data: Any) -> bool:
 
 
 def seed_of(random_state: Any) -> int:
-    """A seed from what scikit-learn calls a random state."""
+    """A seed from a random state of scikit-learn."""
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31))
     if random_state is None or isinstance(random_state, np.random.Generator):

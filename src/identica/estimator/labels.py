@@ -25,7 +25,7 @@ class Labels:
     Attributes:
         classes: class of each row, from 0.
         places: continuous labels N×m, each of unit variance; m may be 0.
-        apart: rows that are less far apart in time are no pair, as their windows overlap.
+        apart: rows closer in time than this are never paired, as their windows overlap.
     """
 
     classes: Indices
@@ -34,7 +34,7 @@ class Labels:
 
 
 class Partners:
-    """Draws the positive of a row among some of the rows."""
+    """Draws positives of rows among a subset of the rows."""
 
     def __init__(self, labels: Labels, among: Indices) -> None:
         from scipy.spatial import cKDTree
@@ -82,7 +82,7 @@ class Partners:
 
 
 def as_labels(labels: Any, rows: int) -> Labels:
-    """Labels as they are given: numbers with a fraction are continuous, all others are classes.
+    """Parse labels: numbers with a fraction are continuous, all others are classes.
 
     Args:
         labels: N, or N×m for several at once (a data frame may hold both kinds).
@@ -95,7 +95,9 @@ def as_labels(labels: Any, rows: int) -> Labels:
     else:
         array = as_array("labels", labels)
         if array.ndim not in (1, 2):
-            raise InputError(f"labels must be a row or N×m for {rows} rows of X, got {array.shape}")
+            raise InputError(
+                f"labels must have shape N or N×m for {rows} rows of X, got {array.shape}"
+            )
         columns = [array] if array.ndim == 1 else list(array.T)
     discrete, continuous = [], []
     for column in columns:

@@ -1,8 +1,9 @@
-"""Observations and pairs from what torch users have: data sets, data loaders, iterables of batches; and
-folders of images."""
+"""Observations and pairs from torch data sets and data loaders, iterables of batches, and folders of
+images."""
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -32,8 +33,8 @@ Fetch = Callable[[list[int]], Any]
 class DatasetPairs(ArrayPairs):
     """A sampler of the pairs in a data set, each read when it is drawn.
 
-    What a data set draws itself, such as augmentations, follows the generator: torch's, NumPy's and Python's
-    global states are set before, and set back afterwards.
+    What a data set draws itself, such as augmentations, follows the generator: the global random states of
+    torch, NumPy and Python are seeded by it, and restored afterwards.
 
     Attributes:
         x: the numbers of the pairs.
@@ -75,7 +76,7 @@ class DatasetPairs(ArrayPairs):
             yield self.read(part).x
 
     def fingerprint(self) -> str:
-        """Nothing but the number of pairs: items may differ each time, and be many."""
+        """Only the number of pairs: items may be many, and differ each time."""
         return f"{len(self.x)} pairs of a data set"
 
 
@@ -83,10 +84,14 @@ def opened(X: Any) -> Any:
     """What a data set, data loader, iterable of batches or folder holds: `DatasetPairs`, or an array of
     observations in order; anything else as it is.
 
-    Of a data loader, the data set and `collate_fn` are used: the estimator itself decides which items are
+    From a data loader, only the data set and `collate_fn` are used: the estimator decides which items are
     drawn and which are held out. Iterables are read once, into memory.
     """
     if isinstance(X, (str, Path)):
+        if os.path.isfile(X):
+            raise InputError(
+                f"X must hold data, or name a folder of images: read the file {X} first"
+            )
         try:
             return images.load(X)
         except InputError as error:
@@ -128,7 +133,7 @@ def pair_in(name: str, batch: Any) -> Batch:
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Set the global states of torch, NumPy and Python to a seed, and set them back at the end."""
+    """Set the global states of torch, NumPy and Python to a seed, and restore them at the end."""
     python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
@@ -158,7 +163,7 @@ def _dataset(dataset: Any, collate: Callable[[list[Any]], Any]) -> DatasetPairs 
                 return collate(dataset.__getitems__(numbers))
             return collate([dataset[number] for number in numbers])
         except (TypeError, RuntimeError) as error:  # not tensors, or of different shapes
-            raise InputError(f"X must hold items that make a batch: {error}") from None
+            raise InputError(f"X must hold items that collate into a batch: {error}") from None
 
     with seeded(0):
         first = fetch([0])
@@ -184,16 +189,16 @@ def _buffered(batches: Iterable[Any]) -> DatasetPairs:
         size += sum(x.nbytes for x in found[-1])
         if size > BUFFERED:
             raise InputError(
-                f"X must give batches of at most {BUFFERED / 2**30:.3g} GB in all, which are kept in "
-                "memory: give a Dataset, or a function that draws pairs"
+                f"X must yield batches of at most {BUFFERED / 2**30:.3g} GB in all, which are kept in "
+                "memory: pass a Dataset, or a function that draws pairs"
             )
     if not found:
         raise InputError(
-            "X must give batches of pairs, got none (a generator gives them only once)"
+            "X must yield batches of pairs, got none (a generator yields them only once)"
         )
     if len(shapes := {batch.x.shape[1:] for batch in found}) > 1:
         one, other = sorted(map(tuple, shapes))[:2]
-        raise InputError(f"X must give observations of one shape, got {one} and {other}")
+        raise InputError(f"X must yield observations of one shape, got {one} and {other}")
     both: Sequence[Tensor] = [torch.cat(side) for side in zip(*found, strict=True)]
     whole = _dataset(TensorDataset(*both), default_collate)
     assert isinstance(whole, DatasetPairs)
@@ -201,7 +206,7 @@ def _buffered(batches: Iterable[Any]) -> DatasetPairs:
 
 
 def _is_iterable(X: Any) -> bool:
-    """Whether X gives batches of pairs; a list of arrays or of rows does not."""
+    """Whether X yields batches of pairs; a list of arrays or of rows does not."""
     if isinstance(X, (list, tuple)):
         first = X[0] if X else None
         pair = isinstance(first, (list, tuple)) and len(first) == 2

@@ -1,7 +1,7 @@
-"""What one member of a pair says of the other by linear means: a first look at data, without training.
+"""Directions of the observations that are linearly predictable within pairs, found without training.
 
-Noise differs between the members of a pair, and what the factors cause does not. So directions of the
-observations that correlate within pairs hold factors, and the others noise.
+Noise differs between the members of a pair, but the effect of the factors is shared. So directions that
+correlate within pairs reflect factors, and the others noise.
 """
 
 from __future__ import annotations
@@ -59,20 +59,21 @@ def predictable(x: Tensor, x_pos: Tensor) -> Predictable:
     rho, turn = torch.linalg.eigh((u.T @ v + v.T @ u) / (2 * pairs))
     edge = min(max(math.sqrt(2 * columns / pairs), -float(rho[0])), 0.999)
     good = rho > edge
-    if not good.any():  # nothing but noise, as far as can be told
+    if not good.any():  # nothing that differs from noise
         good = rho >= rho[-1]
     weights = ((rho[good] - edge) / (1 - edge)).clamp(LEAST, 1)
     matrix = white @ turn[:, good] * weights
-    # the sign of an eigenvector is anyone's choice: make it the same on every machine
+    # the sign of an eigenvector is arbitrary: make it the same on every machine
     places = 1 / torch.arange(1, columns + 1).to(matrix)
     matrix = torch.where(places @ matrix < 0, -matrix, matrix)
     return Predictable(matrix.float(), rho[good].clamp(0, 1).float())
 
 
 def independent_pairs(pairs: float, lag: float, correlations: Tensor, n: int) -> float:
-    """How many independent pairs a number of pairs of a sequence is worth.
+    """The effective number of independent pairs in a sequence.
 
-    By the slowest of the n codes to be found, as if it forgot exponentially: pairs/lag·(1 − ρ)/(1 + ρ).
+    The slowest of the n codes counts, with an autocorrelation that decays exponentially:
+    pairs/lag·(1 − ρ)/(1 + ρ).
     """
     rho = float(correlations[-n:].min().clamp(0, 0.9999))
     return pairs / lag * (1 - rho) / (1 + rho)

@@ -1,4 +1,4 @@
-"""Pairs made ready for training: some are held out, and columns are scaled."""
+"""Preparation of pairs for training: some are held out, and columns are scaled."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from identica.estimator.predictable import Predictable, predictable
 
 MEASURED = 8192  # rows from which means, variances and directions are taken
 LOOKED_AT = 16_384  # pairs from which predictable directions are taken
-HELD = 768  # held-out pairs by which training is judged on its way
+HELD = 768  # held-out pairs on which training is monitored
 FEWEST = 30  # held-out pairs below which nothing is held out: they could not decide anything
 SHORT = 2000  # pairs below which an eighth is too little to hold out, and windows are not tried
 WIDE, DIRECTIONS = 400, 200  # columns beyond which rows are projected, and on how many directions
@@ -33,7 +33,7 @@ class Prepared:
     """Pairs as networks see them.
 
     Attributes:
-        enter: what prepares observations, with its statistics measured.
+        enter: the module that prepares observations, with its statistics measured.
         sample: draws pairs of prepared observations to train on.
         held: held-out pairs, prepared.
         look: their predictable directions; None for images as they are.
@@ -50,7 +50,7 @@ class Prepared:
 def hold_out(sample: PairSampler) -> tuple[PairSampler, PairSampler]:
     """Pairs to train on, and held-out ones.
 
-    Where pairs are drawn by a function, any are held out; where there are too few of them, all are both.
+    Pairs drawn by a function are unlimited, so any can be held out. Too few pairs are all in both.
     """
     if not isinstance(sample, ArrayPairs):
         return sample, sample
@@ -61,7 +61,7 @@ def hold_out(sample: PairSampler) -> tuple[PairSampler, PairSampler]:
 
 
 def row_columns(sample: PairSampler, shape: tuple[int, ...]) -> Columns:
-    """What scales the columns of rows, or projects very wide ones and images."""
+    """The module that scales the columns of rows, or projects images and very wide rows."""
     columns = math.prod(shape)
     if columns <= WIDE:
         return Columns(columns)
@@ -90,7 +90,7 @@ def prepare(
 
 
 def _prepared(parts: Sequence[PairSampler], enter: Columns | Pixels) -> list[PairSampler]:
-    """Samplers of prepared pairs: all in memory where they fit, else prepared as they are drawn."""
+    """Samplers of prepared pairs: all in memory if they fit, otherwise prepared as they are drawn."""
     whole = parts[0]
     if isinstance(whole, ArrayPairs) and isinstance(enter, Columns):
         width = enter.directions.shape[-1] or math.prod(whole.x.shape[1:])

@@ -67,7 +67,7 @@ def open_file(argument: str, path: Path) -> Array | Source:
 
 @contextmanager
 def _guarded(path: Path) -> Iterator[None]:
-    """Whatever goes wrong while a file or folder is read is one `InputError`."""
+    """Turn any error in reading a file or folder into an `InputError`."""
     kind = path.suffix.lower()
     if kind != ".zarr":
         with reading(path, kind):

@@ -1,4 +1,4 @@
-"""Rows of sequences: which ones make pairs, and which ones stand next to each other in time."""
+"""Rows of sequences: which of them form pairs, and which are neighbours in time."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Sequences:
     Attributes:
         low, high: least and greatest lag; a lag is uniform between them, cut at the sequence's end.
         ends: position just past the end of each sequence, ascending.
-        order: the row at each position; None where rows are in that order already. Rows that are not
-            in there belong to no sequence.
+        order: the row at each position; None if rows are in that order already. Rows that are
+            not in it belong to no sequence.
     """
 
     low: int

@@ -83,7 +83,7 @@ def numbers(
 
 
 def number(value: Any) -> float:
-    """What a cell holds, NaN if nothing; `Cell` says what else it is, and what would be right."""
+    """The number in a cell, NaN if it is empty; otherwise raises `Cell` with what it holds and what to do."""
     if isinstance(value, str):
         value = str(value)  # of NumPy, which would be shown as such
         text = value.strip()

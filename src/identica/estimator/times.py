@@ -17,7 +17,7 @@ from identica.estimator.tables import is_date
 Array = NDArray[Any]
 
 LIKE_A_DATE = re.compile(r"\d{1,4}([./-])\d{1,2}\1\d{1,4}(\D|$)")
-GAP = 1.5  # a step in time is a gap if it is so much longer than the median one
+GAP = 1.5  # a step of more than this many median steps is a gap
 
 
 class Times(NamedTuple):
@@ -35,7 +35,7 @@ class Times(NamedTuple):
 
 
 class Pieces(NamedTuple):
-    """Sequences without gaps: for each row the one it is of, and a word on gaps, if there are any."""
+    """Sequences without gaps: for each row its sequence, and a description of the gaps, if there are any."""
 
     groups: Indices
     gaps: str | None
@@ -58,14 +58,14 @@ def times_of(data: Any) -> Times | None:
         if LIKE_A_DATE.match(first):
             raise InputError(
                 f"the index of X must hold dates such as 2024-02-29 12:00, but row 0 (from 0) has {first!r}: "
-                "convert it by pandas.to_datetime"
+                "convert it with pandas.to_datetime"
             )
     if kind not in ("M", "m"):
         return None
     if (missing := np.asarray(index.isna())).any():
         row = int(missing.argmax())
         raise InputError(f"X must have an index without NaT, but row {row} (from 0) has none")
-    # steps of a known frequency, such as business days, are alike by definition
+    # steps of a known frequency, such as business days, are regular by definition
     regular = index.freq is not None and index.is_monotonic_increasing
     values = np.arange(len(index)) if regular else np.asarray(index.asi8)
     return Times(values, lambda row: str(index[row]))

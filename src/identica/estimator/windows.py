@@ -26,7 +26,7 @@ class View(NamedTuple):
     Attributes:
         lag: steps between the nearest rows of a pair; None for pairs that are given.
         window: rows around each, in time, that are averaged.
-        counts: rows are counts, of which the square roots are taken.
+        counts: rows are counts, whose square roots are taken.
     """
 
     lag: Any
@@ -56,7 +56,7 @@ class View(NamedTuple):
 def choose_view(
     sample: PairSampler, shape: tuple[int, ...], lag: Any, window: Any, *, seed: int
 ) -> tuple[PairSampler, View, dict[str, dict[int, float]]]:
-    """Pairs as they are best seen, how, and the held-out bits of what was tried.
+    """The pairs in the selected view, the view, and the held-out bits of all candidates.
 
     Args:
         sample: draws pairs of rows that are `lag` apart, or 1 where it is "auto".

@@ -20,7 +20,7 @@ BLOCK = 1024  # keys per inner loop, so that ROWS × BLOCK similarities stay in 
 PRECISE = 32.0  # similarities beyond this are computed again in float64
 OUTSIDE = -3e38  # similarity of a key outside the window: finite, but its exponential is exactly 0
 LOG2E = 1 / math.log(2)
-DOT, OTHER, OTHER64 = 0, 4, 5  # kinds of similarity beside the powers 1, 2 and 3
+DOT, OTHER, OTHER64 = 0, 4, 5  # kinds of similarity other than the powers 1, 2 and 3
 
 # Only what vectorised sums and fused multiply-adds need; infinities keep their meaning.
 _LIBERTIES = ("reassoc", "contract", "nsz", "arcp")

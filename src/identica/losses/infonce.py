@@ -39,8 +39,8 @@ class InfoNCE(nn.Module):
             noise; if `self_negative` fixes the scale of the solution, that scale depends on it.
         positive_in_denominator: keep the positive pair in the denominator.
         negatives_from: "anchors", as published, or "positives": the positives of the other anchors.
-            These follow the law of the positive they are compared with, which differs from that of the
-            anchors unless the marginal is uniform or stationary.
+            These have the distribution of the positive they are compared with, which differs from that of
+            the anchors unless the marginal is uniform or stationary.
         symmetric: take both members of the pair as anchors in turn and average. Exact on the
             sphere with von Mises–Fisher; on a truncated box the reversed conditional has another form.
         apart: leave out negatives fewer than this many places from the anchor in the batch (in cyclic

@@ -31,7 +31,7 @@ def discrete_columns(
 ) -> NDArray[np.bool_]:
     """Which columns hold labels rather than measurements.
 
-    "auto" decides for itself: an array of integers or booleans, whatever their size, holds labels;
+    "auto" decides by type: an array of integers or booleans, whatever their size, holds labels;
     so does a column of floats in which values repeat ten times on average.
     """
     one_of(option, kind, ["auto", "discrete", "continuous"])

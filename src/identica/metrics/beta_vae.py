@@ -24,7 +24,7 @@ def beta_vae(
 
     by logistic regression, with j drawn at random for each point. It is 1 if fixing a factor leaves
     a trace of its own in the codes; a rotation of the factors leaves one too, so the score says
-    little about axes. Codes that know nothing score 1/d, by chance. The features are standardised,
+    little about axes. Uninformative codes score 1/d, by chance. The features are standardised,
     so that the scale of the codes does not matter.
 
     Reference: Higgins et al., β-VAE: Learning Basic Visual Concepts with a Constrained

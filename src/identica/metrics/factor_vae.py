@@ -29,8 +29,8 @@ def factor_vae(
         i* = argmin_i Var_group(h_i) / Var(h_i)
 
     by majority vote: each code stands for the factor it most often points to. It is 1 if every
-    factor stills a code of its own; duplicated codes do no harm, a rotation does. Codes that
-    know nothing score 1/d, by chance. Two kinds of codes are left out: nearly constant ones, whose
+    factor stills a code of its own; duplicated codes do no harm, a rotation does. Uninformative
+    codes score 1/d, by chance. Two kinds of codes are left out: nearly constant ones, whose
     relative variance is all noise (if no code varies the score is 0), and those that no factor
     stills, which would otherwise stand for whatever factor stills no other code.
 

@@ -27,7 +27,7 @@ def procrustes(z: Any, h: Any) -> ProcrustesResult:
     with Z and H centred, ‖·‖ the Frobenius and ‖·‖_* the nuclear norm.
 
     It is 0 when h is a rotation or reflection of z up to scale and shift, the guarantee on the
-    sphere, and 1 when the codes say nothing; swapping z and h leaves it the same. Where the widths
+    sphere, and 1 when the codes are uninformative; swapping z and h leaves it the same. Where the widths
     differ the narrower one is padded with zeros, so what a wider code adds counts as error.
 
     Reference: Schönemann, A generalized solution of the orthogonal Procrustes problem,

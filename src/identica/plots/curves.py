@@ -187,7 +187,9 @@ def evidence(source: Any, choice: str | None = None, *, ax: Axes | None = None) 
         if not known:
             raise InputError('source must have selected something: nothing was "auto" in its fit')
         if choice is None and len(known) > 1:
-            raise InputError(f"choice must be one of {', '.join(known)}: all were chosen")
+            raise InputError(
+                f"choice must be one of {', '.join(known)}, as the fit selected all of them"
+            )
         choice = next(iter(known)) if choice is None else one_of("choice", choice, known)
         chosen = {
             "n_components": source.model_.space.dim,

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 ALIGNED = ("permutation", "linear")
 BINS = 40  # at most, and 40 values for each
+MOST = 1e100  # beyond, projections overflow
 MOST_CLASSES = len(COLOURS) * len(MARKERS)
 
 
@@ -81,6 +82,8 @@ def codes(
         middle = points - points.mean(axis=0)
         points = middle @ np.linalg.svd(middle, full_matrices=False)[2][:dims].T
         titles = [f"principal component {k + 1}" for k in range(dims)]
+    if solid and np.abs(points).max() > MOST:
+        raise InputError(f"h must be at most {MOST:g} to be drawn in three dimensions")
     ax = one_axes(ax, solid=solid)
     scatter: Any = partial(ax.scatter, s=6, linewidths=0, rasterized=True)
     if colour is None:
@@ -138,7 +141,10 @@ def _label(label: Any, rows: int) -> NDArray[Any] | None:
     if number and (labels.dtype.kind == "f" or len(np.unique(labels)) > len(COLOURS)):
         return as_matrix("label", labels)[:, 0]
     if len(classes := np.unique(labels)) > MOST_CLASSES:
-        raise InputError(f"label must have at most {MOST_CLASSES} classes, got {len(classes)}")
+        raise InputError(
+            f"label must be numbers, dates (of pandas or NumPy) or at most {MOST_CLASSES} classes, got "
+            f"{len(classes)} classes such as {classes[0]!r}"
+        )
     return labels
 
 

@@ -20,7 +20,7 @@ COLOURS = (BLUE, ORANGE, "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 GREY = "#808080"  # of lines to compare with
 DASHES = ("-", "--", ":", "-.")
 MARKERS = ("o", "s", "^", "D")
-COLUMNS = 5  # panels beside each other
+COLUMNS = 5  # panels side by side
 
 
 def along() -> Colormap:
@@ -101,12 +101,12 @@ def returned(axes: Sequence[Axes]) -> Any:
     return array
 
 
-def few_ticks(ax: Axes, number: int = 3) -> None:
+def few_ticks(ax: Axes) -> None:
     """A few ticks, at least two, on both axes of a small panel."""
     from matplotlib.ticker import MaxNLocator
 
     for axis in (ax.xaxis, ax.yaxis):
-        axis.set_major_locator(MaxNLocator(number, min_n_ticks=2))
+        axis.set_major_locator(MaxNLocator(3, min_n_ticks=2))
 
 
 def legend(ax: Axes, at: float = 1.0, title: str | None = None, grown: float = 1.0) -> None:

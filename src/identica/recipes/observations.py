@@ -98,8 +98,8 @@ def for_images(
 ) -> list[Recipe]:
     """Candidate recipes for images: networks of their principal directions, and a convolutional one.
 
-    With few pairs the convolutional network must lead clearly: it resolves small changes better, which counts
-    as evidence, but its map is less straight. So is a linear map of pixels, which is left out then.
+    With few pairs the convolutional network must lead by far: it resolves small changes better, which counts
+    as evidence, but its map is less straight. A linear map of pixels is left out then, for the same reason.
     """
     rows = for_observations(space, conditional, pairs, learn_precision=learn_precision)
     training = Training(steps=2500, batch=64, lr=1e-3, optimizer="adamw", warmup=20, decay=0)
@@ -108,7 +108,7 @@ def for_images(
     if pairs >= FEW:
         return [*rows, conv]
     first, *others = (recipe for recipe in rows if recipe.network)
-    return [replace(first, dropout=0.1), *others, replace(conv, handicap=0.1)]
+    return [replace(first, dropout=0.1), *others, replace(conv, handicap=0.25)]
 
 
 def _options(space: Space, conditional: Family, *, learn_precision: bool) -> dict[str, Any]:

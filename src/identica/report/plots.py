@@ -34,11 +34,11 @@ def inline(figure: Figure, *, dpi: int = 110) -> str:
     return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
 
 
-def pixels(figure: Figure, *, dpi: int = 110) -> NDArray[np.uint8]:
+def pixels(figure: Figure) -> NDArray[np.uint8]:
     """The figure as an image in colour, H×W×3."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-    figure.set_dpi(dpi)
+    figure.set_dpi(110)
     canvas: Any = FigureCanvasAgg(figure)
     canvas.draw()
     return np.array(canvas.buffer_rgba())[:, :, :3]

@@ -53,7 +53,8 @@ def refuse_another(
     """Raise if a folder holds a run with other settings.
 
     Args:
-        usual: what is not said of a run; if given, its other settings are not compared.
+        usual: defaults of settings that config.json may leave out; if given, only the settings in
+            `config` are compared.
     """
     if not os.path.exists(path := folder / CONFIG):
         return
@@ -105,7 +106,7 @@ def read_result(folder: Path, config: Mapping[str, Any]) -> dict[str, Any] | Non
     if not path.exists():
         return None
     if read_json(folder / CONFIG) != plain(config):
-        raise InputError(f"{folder / CONFIG} is of another run")
+        raise InputError(f"{folder / CONFIG} belongs to another run")
     result = read_json(path)
     if not _is_result(result, config):
         raise InputError(f"{path} is not the result of this run")

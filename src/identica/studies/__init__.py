@@ -1,4 +1,4 @@
-"""A table of the paper is a list of experiments beside the published figures."""
+"""A table of the paper is a list of experiments with published figures."""
 
 from __future__ import annotations
 

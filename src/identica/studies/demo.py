@@ -96,6 +96,12 @@ def demo(out: Path, *, seed: int = 0, progress: bool = True) -> Path:
     print(f"{'':12} {'R²':>7} {'published':>17} {'MCC':>7} {'seconds':>8}")
     for row in rows:
         print(f"{row.name:12} {row.r2:7.4f} {row.published:>17} {row.mcc:7.4f} {row.seconds:8.0f}")
+    print(
+        "R²: the share of the factors' variance that a linear map of the codes explains. The codes are raw"
+    )
+    print(
+        "observations (identity), or trained on the true factors (supervised) or on pairs (contrastive)."
+    )
     print(f"report: {report}")
     return report
 

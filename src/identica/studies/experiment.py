@@ -117,7 +117,7 @@ class Experiment(ABC):
                     tick=_counted(tick, stage, done, total),
                 )
             if not found.records:
-                raise DamagedError(f"{folder} holds a checkpoint without the metrics beside it")
+                raise DamagedError(f"{folder} holds a checkpoint without its metrics")
             last = found.last
             if stage.recorded:
                 history.records += [

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from identica.studies.table import Entry
 
 EXPECTED = {  # where figures may lie, by what a target accepts
-    ("within",): "They should be within.",
-    ("within", "above"): "They should be within or above.",
-    ("within", "below"): "Where the theory forbids a high score, they should be within or below.",
+    ("within",): "Expected: within.",
+    ("within", "above"): "Expected: within or above.",
+    ("within", "below"): "Where the theory forbids a high score: within or below.",
 }
 
 

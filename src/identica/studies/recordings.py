@@ -1,4 +1,4 @@
-"""Recordings of neurons as a study: what is recovered from noise, beside PCA, FastICA and CEBRA."""
+"""Recordings of neurons as a study: what is recovered from noise, compared with PCA, FastICA and CEBRA."""
 
 from __future__ import annotations
 

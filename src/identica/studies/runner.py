@@ -192,8 +192,8 @@ def report(folder: Path, study: Study[Any] | None = None, *, force: bool = False
         lost = "" if flag("force", force) else table.more(table.recorded(folder, study), entries)
         if lost:
             raise InputError(
-                f"{folder / table.TABLE} has more than the runs in {folder / table.RUNS} give, so it "
-                f"stays (force replaces it): {lost}"
+                f"{folder / table.TABLE} has more than the runs in {folder / table.RUNS}, so it is "
+                f"kept; force=True replaces it: {lost}"
             )
         return _write(folder, study, entries)
 

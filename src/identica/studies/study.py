@@ -240,7 +240,9 @@ def numbers(name: str, text: str) -> list[int]:
             raise InputError(f"{name} must be whole numbers such as 1,3 or 1-4, got {text!r}")
         first, last = int(span[1]), int(span[2] or span[1])
         if last < first or last - first > 9999:
-            raise InputError(f"{name} must have ranges that rise (to 10,000 at most), got {part!r}")
+            raise InputError(
+                f"{name} must have increasing ranges (to 10,000 at most), got {part!r}"
+            )
         values += range(first, last + 1)
     return list(dict.fromkeys(values))
 

@@ -127,7 +127,9 @@ def recorded(folder: Path, study: Study[Any]) -> Known:
         raise InputError(f"{path} is not the table of a study") from None
     if foreign := sorted(figures.keys() - known):
         row, kind, score = foreign[0]
-        raise InputError(f"{path} has a score that {study.name} has not: row {row} {kind} {score}")
+        raise InputError(
+            f"{path} has a score that {study.name} does not have: row {row} {kind} {score}"
+        )
     return figures
 
 

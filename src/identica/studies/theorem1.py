@@ -195,7 +195,7 @@ def score_name(negatives: int) -> str:
 
 
 class Theorem1(Study[Limit]):
-    """The estimates for each M beside the limit, in nats."""
+    """The estimates for each M, and the limit, in nats."""
 
     unit = "nats"
     side_by_side = False
@@ -249,7 +249,8 @@ class Theorem1(Study[Limit]):
         figure = plots.limit(
             negatives, [o.mean for o in ours], [2 * o.error for o in ours], row.cross_entropy
         )
-        caption = f"Loss minus log M plus log|Z| against M, {len(complete)} seeds, bars: 2 standard errors"
+        seeds = f"{len(complete)} seed{'s' * (len(complete) > 1)}"
+        caption = f"Loss minus log M plus log|Z| against M, {seeds}; bars: 2 standard errors"
         return [Picture(caption, plots.inline(figure, dpi=90))]
 
     def show(self, value: float, score: str = "") -> str:

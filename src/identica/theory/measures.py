@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from identica._bessel import log_mean_exp_gap, mean_cosine
-from identica._validate import as_matrix, count, instance, nonnegative, same_rows
+from identica._validate import as_matrix, as_rng, count, instance, nonnegative, same_rows
 from identica.errors import InputError
 from identica.metrics.standardise import unit_size
 from identica.spaces import Space, Sphere
@@ -76,7 +76,7 @@ def isometry(z: Any, h: Any, *, random_state: int = 0) -> float:
     z, h = as_matrix("z", z), as_matrix("h", h)
     same_rows(z=z, h=h)
     z, h = unit_size(z)[0], unit_size(h)[0]
-    i, j = np.random.default_rng(random_state).integers(len(z), size=(2, PAIRS))
+    i, j = as_rng("random_state", random_state).integers(len(z), size=(2, PAIRS))
     true, coded = np.linalg.norm(z[i] - z[j], axis=1), np.linalg.norm(h[i] - h[j], axis=1)
     apart = true > 1e-9 * true.max()
     if not apart.any():

@@ -29,7 +29,7 @@ MEANING = {  # from the weakest to the strongest
     "affine": "all factors are recovered up to an affine map (a mixture of the factors)",
     "orthogonal": "all factors are recovered up to a rotation or reflection and a common scale",
     "blocks": "factors are recovered up to rotations among those that change by the same amount",
-    "permutation": "each factor is recovered by itself, up to order, sign and scale",
+    "permutation": "each factor is recovered individually, up to order, sign and scale",
 }
 _ORDER = list(MEANING)
 
@@ -77,13 +77,13 @@ class Guarantee:
         else:
             failed = "".join(f"\n  - {violation}" for violation in self.violations)
             text = f"Not guaranteed:{failed}\nWhat to expect: {self.expect}"
-        earn = "".join(f"\n  - {change}" for change in self.changes)
-        return text + (f"\nWhat would earn more:{earn}" if earn else "")
+        more = "".join(f"\n  - {change}" for change in self.changes)
+        return text + (f"\nFor a stronger guarantee:{more}" if more else "")
 
     def _repr_html_(self) -> str:
         title = "Not guaranteed" if self.up_to is None else f"Guaranteed: {self.up_to}"
         said = self.violations if self.up_to is None else (f"{MEANING[self.up_to]}.",)
-        more = "What would earn more:", _html.items(self.changes)
+        more = "For a stronger guarantee:", _html.items(self.changes)
         return _html.card(
             title,
             _html.tag("div", self.theorem or ""),
@@ -233,7 +233,7 @@ def _expectation(process: GenerativeProcess, model: ContrastiveModel) -> str:
     if spheres[0] != spheres[1]:
         return (
             "the geometry of the codes differs from that of the factors, so the map must bend: "
-            "expect a clearly lower R² and no factor by itself."
+            "expect a clearly lower R² and no single factor."
         )
     if spheres[0]:
         return (
@@ -244,7 +244,7 @@ def _expectation(process: GenerativeProcess, model: ContrastiveModel) -> str:
     exponents = exponent(model.conditional), exponent(process.conditional)
     if bounded:
         return (
-            "in practice each factor by itself (MCC about 0.98 or more), because an affine map of "
+            "in practice each factor individually (MCC about 0.98 or more), because an affine map of "
             "a box onto a box can only permute, flip and stretch the axes."
         )
     if not isinstance(process.marginal, Uniform) and model.potential is None:
@@ -259,6 +259,6 @@ def _expectation(process: GenerativeProcess, model: ContrastiveModel) -> str:
             "interpret single codes."
         )
     return (
-        "in practice each factor by itself (MCC about 0.98 or more), since the model's exponent "
+        "in practice each factor individually (MCC about 0.98 or more), since the model's exponent "
         "agrees with the conditional's and singles out the axes."
     )

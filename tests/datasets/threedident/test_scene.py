@@ -2,6 +2,7 @@ import colorsys
 
 import numpy as np
 import pytest
+import torch
 from scipy.spatial.transform import Rotation
 
 from identica.datasets.threedident import FACTORS, latents, place
@@ -66,6 +67,8 @@ def test_factors_that_cannot_be_used():
         latents(x=[0, 0.1], y=[0, 0.1, 0.2])
     with pytest.raises(InputError, match="factors"):
         latents(x="left")
+    with pytest.raises(InputError, match="x must be an array of numbers"):
+        latents(x=torch.empty(3, device="meta"))
     with pytest.raises(InputError, match=r"\[-1, 1\]"):
         latents(x=2)
 

@@ -26,7 +26,7 @@ from identica.datasets.threedident.pairs import (
     neighbours,
     rendered,
 )
-from identica.datasets.threedident.storage import build
+from identica.datasets.threedident.storage import ImageSet, build
 
 BOX = Box(10, low=-1.0, high=1.0)
 
@@ -156,7 +156,7 @@ def test_images_of_latents_are_rendered_once(tmp_path, monkeypatch):
     assert told[-1] == (12, 12)
     np.testing.assert_array_equal(found.raw_latents, z.numpy())
     np.testing.assert_array_equal(found.images(range(12)), render(z.numpy(), 8, 4))
-    monkeypatch.setattr(Renderer, "draw", None)  # nothing is rendered again
+    monkeypatch.setattr(Renderer, "draw", lambda *_: pytest.fail("nothing is rendered again"))
     assert len(rendered(tmp_path, truth, z)) == 12
 
 
@@ -164,6 +164,21 @@ def test_a_cache_needs_a_renderer(tmp_path):
     other = GenerativeProcess(BOX, Uniform(), Normal(0.1), InvertibleMLP(10, seed=0, draws=2))
     with pytest.raises(InputError, match="Renderer"):
         rendered(tmp_path, other, torch.zeros(2, 10))
+
+
+def test_what_is_no_data_set_and_no_factor(tmp_path):
+    for make in (labelled, augmented, lambda data: neighbours(process(Laplace(0.1)), data)):
+        with pytest.raises(InputError, match="data must be an ImageSet, got 3"):
+            make(3)
+    with pytest.raises(InputError, match="factors must be names of factors, got 3"):
+        Renderer(16, factors=3)
+    with pytest.raises(InputError, match="folder must be a path, got 3"):
+        ImageSet(3)
+    for name in ("packed", "settings", "draw", "tick"):
+        given = {"draw": render, name: 3}
+        with pytest.raises(InputError, match=f"{name} must be .*, got 3"):
+            build(tmp_path / "new", latents(x=[0, 1]), size=8, **given)
+    assert not (tmp_path / "new").exists()
 
 
 def test_labelled_images_and_views_of_one_image(many):

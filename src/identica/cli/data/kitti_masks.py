@@ -48,7 +48,7 @@ def build(args: argparse.Namespace) -> int:
 def check(args: argparse.Namespace) -> int:
     """compare it with the published figures
 
-    See that masks and factors agree, and print counts and kurtoses beside the published ones.
+    See that masks and factors agree, and print counts and kurtoses next to the published ones.
     """
     from identica.datasets import kitti_masks
 

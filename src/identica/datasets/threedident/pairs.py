@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from identica._tensors import points
-from identica._validate import count
+from identica._validate import count, instance
 from identica.augment import simclr
 from identica.datasets.threedident.raycaster import SAMPLES, render
 from identica.datasets.threedident.scene import FACTORS, check_factors, check_size, latents
@@ -95,6 +95,7 @@ def neighbours(process: GenerativeProcess, data: ImageSet) -> Sampler:
     """
     from scipy.spatial import cKDTree
 
+    instance("data", data, ImageSet, "an ImageSet")
     check_pairs(process, len(data))
     tree = cKDTree(data.raw_latents)
 
@@ -122,10 +123,11 @@ def nearest(tree: cKDTree, z: NDArray[np.float64], z_pos: NDArray[np.float64]) -
 
 def check_pairs(process: GenerativeProcess, n: int) -> None:
     """Raise unless pairs can be found among n images."""
+    instance("process", process, GenerativeProcess, "a GenerativeProcess")
     if process.space.dim != len(FACTORS):
         raise InputError(f"process must have {len(FACTORS)} latents, got {process.space}")
     if n < 2:
-        raise InputError("data must hold at least 2 images to make pairs of")
+        raise InputError("data must hold at least 2 images to form pairs")
 
 
 def take(data: ImageSet, rows: Rows) -> tuple[Tensor, Tensor]:
@@ -151,6 +153,7 @@ def rendered(
 
 def labelled(data: ImageSet) -> Sampler:
     """A sampler of images with their latents, for supervised training."""
+    instance("data", data, ImageSet, "an ImageSet")
 
     def sample(size: int, /, *, generator: torch.Generator) -> Labelled:
         rows = torch.randint(len(data), (size,), generator=generator).numpy()

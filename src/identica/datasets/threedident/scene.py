@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from identica._validate import count
+from identica._validate import as_array, count, members
 from identica.datasets._arguments import real_matrix
 from identica.errors import InputError
 
@@ -97,7 +97,7 @@ def latents(**factors: Any) -> NDArray[np.float64]:
     """
     check_factors(list(factors))
     try:
-        given = [np.atleast_1d(np.asarray(factors.get(name, 0.0))) for name in FACTORS]
+        given = [np.atleast_1d(as_array(name, factors.get(name, 0.0))) for name in FACTORS]
         if any(values.dtype.kind not in "biuf" for values in given):
             raise ValueError("got something else")
         columns = np.broadcast_arrays(*given)
@@ -108,6 +108,7 @@ def latents(**factors: Any) -> NDArray[np.float64]:
 
 def check_factors(names: Sequence[str]) -> tuple[str, ...]:
     """Names of factors, each once, or an `InputError`."""
+    names = [str(name) for name in members("factors", names, "names of factors")]
     unknown = sorted(set(names) - set(FACTORS))
     if unknown:
         raise InputError(f"factors must be among {', '.join(FACTORS)}; got {', '.join(unknown)}")

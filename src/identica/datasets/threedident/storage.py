@@ -1,4 +1,4 @@
-"""3DIdent on disk: raw latents beside PNGs, as published, or beside packed images that train without
+"""3DIdent on disk: raw latents next to PNGs, as published, or next to packed images that train without
 decoding."""
 
 from __future__ import annotations
@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from identica._io import is_locked, locked, make_folder, read_json, replacing, write_json
-from identica._validate import count
+from identica._validate import as_path, count, flag, function, instance
 from identica.datasets._arguments import check_array, whole_numbers
 from identica.datasets.pictures import save
 from identica.datasets.reading import map_npy, read_png, reason
@@ -47,7 +48,7 @@ class ImageSet:
     """
 
     def __init__(self, folder: Path | str) -> None:
-        self.folder = Path(folder)
+        self.folder = as_path("folder", folder)
         self.raw_latents = _read_latents(self.folder / LATENTS)
         n = len(self.raw_latents)
         if n == 0:
@@ -66,7 +67,7 @@ class ImageSet:
             self.size = len(_read_png(self._png(0)))
         else:
             raise InputError(
-                f"{self.folder} must hold a folder {PNGS} or {PACKED} beside {LATENTS}"
+                f"{self.folder} must hold a folder {PNGS} or {PACKED} next to {LATENTS}"
             )
 
     def __len__(self) -> int:
@@ -133,7 +134,12 @@ def build(
     ...     data.images([2, 0]).shape
     (2, 32, 32, 3)
     """
-    z, size, folder = check_latents(raw_latents), check_size(size), Path(folder)
+    z, size, folder = check_latents(raw_latents), check_size(size), as_path("folder", folder)
+    instance("settings", settings, (dict, NoneType), "a dictionary")
+    flag("packed", packed)
+    function("draw", draw)
+    if tick is not None:
+        function("tick", tick)
     wanted = {"n": len(z), "size": size, "packed": packed, **(settings or {})}
     count("n", len(z))
     count("step", step)
