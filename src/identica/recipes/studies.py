@@ -64,11 +64,10 @@ def for_process(marginal: Family, conditional: Family, space: Space, model: Fami
         # positives close together hardly move a loss with the temperature 1: start near their own
         if isinstance(conditional, VonMisesFisher):
             return Recipe(Training(steps=2000), symmetric=True, tau_start=0.1)
-        # the narrower they are, the less the loss resolves them at the final temperature (a marginal that
-        # is not uniform bends the codes in any case)
-        narrow = conditional.p == 2 and conditional.precision > 300
-        narrow = narrow and isinstance(marginal, Uniform)
-        return Recipe(Training(steps=6000 if narrow else 3000), symmetric=True, tau_start=0.01)
+        # the narrower they are, the less the loss resolves them at the final temperature: it rises more
+        # slowly for a normal than for a Laplace (a marginal that is not uniform bends the codes in any case)
+        slowly = conditional.p == 2 and isinstance(marginal, Uniform)
+        return Recipe(Training(steps=6000 if slowly else 3000), symmetric=True, tau_start=0.01)
     p = model.p
     assert p is not None
     # only the walls of a box identify its axes: start small, so that codes reach them, and grow slowly
@@ -79,9 +78,13 @@ def for_process(marginal: Family, conditional: Family, space: Space, model: Fami
         options |= {"effective_negatives": 20_000 if bounded else 1_000_000}
         return Recipe(Training(steps=4000 if bounded else 2000), **options)
     if p == 2:
-        settled = 3000 if isinstance(marginal, Uniform) else 2000  # it bends all the same
-        options |= {"effective_negatives": 6144 if bounded else None}
-        return Recipe(Training(steps=settled), **options)
+        if bounded:
+            return Recipe(Training(steps=3000), effective_negatives=6144, **options)
+        if not isinstance(marginal, Uniform):
+            return Recipe(Training(steps=2000))  # the marginal bends the codes in any case
+        # A self-pair of much weight bends the codes near the walls of the process. Directions that the mixing
+        # compresses are learnt slowly, and faster at the peak of the learning rate.
+        return Recipe(Training(steps=6000, decay=0.5), effective_negatives=100_000)
     return Recipe(Training(steps=6000), **options)  # linear maps are found soon, the axes late
 
 
