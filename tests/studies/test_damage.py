@@ -68,7 +68,7 @@ def test_a_checkpoint_without_its_metrics_is_not_trusted(tmp_path):
         runs.execute(tmp_path, CONFIG, killed_at_the_end)
     (tmp_path / "metrics.jsonl").unlink()
     result = runs.execute(tmp_path, CONFIG, work())
-    assert "without the metrics" in (tmp_path / "notes.log").read_text()
+    assert "without its metrics" in (tmp_path / "notes.log").read_text()
     assert len((tmp_path / "metrics.jsonl").read_text().splitlines()) == 1
     assert result["seed"] == 0
 
