@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from identica.diagnosis.conditional import Positives, nearest_family
-from identica.diagnosis.dimension import Dimensions
+from identica.diagnosis.dimension import SHARED, Dimensions
 from identica.diagnosis.marginal import Axes, Marginal
 from identica.diagnosis.sequence import Rows
 from identica.families import Family, Joint
@@ -49,7 +49,6 @@ BENT = 0.4, 0.2
 FLAT = 0.9  # fraction of the possible dimension, below which codes lie on a surface
 OWN = 0.25, 0.45  # share of a code not predicted by others: wrong; unsure, or wrong on a surface
 MISSED = 0.15  # share of variance
-SHARED = 0.1  # correlation of a code within pairs
 UNEVEN = 1.5  # ratio of spreads
 MISFIT = 0.05  # Kolmogorov–Smirnov distance, if no shape is fitted
 OTHER_SHAPE = 2**0.5  # ratio of shapes

@@ -1,4 +1,4 @@
-"""Reading of observations from npy, npz, csv, parquet, HDF5 and zarr files and folders of images."""
+"""Which array, columns, index and groups of a file are the observations; `readers` parses the formats."""
 
 from __future__ import annotations
 
