@@ -38,9 +38,8 @@ CENTRES = (np.arange(ANGLES) + 0.5) / ANGLES * 2 * np.pi - np.pi
 HARMONICS = 8  # of the smooth map that straightens the ring
 RECORDED = "the recording"
 WINDOWS = (7, 11, 15, 21, 31, 41, 61)  # tried by the decoder that is fitted with true directions
-MOVED = np.radians(
-    30
-)  # how far tuning curves are moved at random, so that each seed has other neurons
+# how far tuning curves are moved at random, so that each seed has other neurons
+MOVED = np.radians(30)
 # Neurons do not follow the tracked direction exactly, so their direction strays. Without this, a decoder
 # fitted with true directions would do twice as well in simulations as in the recording.
 STRAYING, FORGOTTEN = np.radians(12), 0.015  # standard deviation, and the share lost per bin
