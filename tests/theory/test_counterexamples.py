@@ -185,7 +185,7 @@ def test_what_is_settled_leaves_the_map_linear(mixing):
         assert torch.equal(search.h.linear, torch.eye(3)) == (not linear)
         assert search.h.log_scale.item() != 0
         assert search.loss.tau != 1
-    search.train(1)
+    search.train(2)
     assert search.h.network(torch.ones(1, 3)).any()
 
 
