@@ -307,3 +307,14 @@ def test_counts_are_from_0_to_255_and_more_than_yes_and_no(answer):
     for most, least in ((255, 0), (2, 0), (2, 2)) if answer else ((256, 0), (1, 0), (2, -1)):
         assert are_counts(np.array([[most, least], [most, most]], float)) == answer
         assert are_counts(np.array([[most, least], [most, most]])) == answer
+
+
+@pytest.mark.parametrize("at_once", [1, 48, 1 << 22])  # bytes, of which a row has 16
+def test_a_fingerprint_is_that_of_every_row(monkeypatch, at_once):
+    monkeypatch.setattr(module, "AT_ONCE", at_once)
+    x = np.arange(14.0).reshape(7, 2)
+    known = ArrayPairs(x, x).fingerprint()
+    for row in range(7):
+        other = np.where(np.arange(7)[:, None] == row, -1, x)
+        assert ArrayPairs(other, x).fingerprint() != known
+        assert ArrayPairs(x, other).fingerprint() != known
