@@ -8,7 +8,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset, Tenso
 
 from identica import ContrastiveICA, InputError
 from identica.estimator import loaders
-from identica.estimator.loaders import DatasetPairs, opened, seeded
+from identica.estimator.loaders import DatasetPairs, opened, pair_in, seeded
 
 TINY = {"steps": 3, "batch": 16, "random_state": 0}
 
@@ -239,3 +239,11 @@ def test_a_folder_of_images(tmp_path):
         Image.fromarray(frame).save(tmp_path / f"frame{number}.png")
     ica = ContrastiveICA(2, **TINY).fit(tmp_path)
     assert np.array_equal(ica.transform(str(tmp_path)), ica.transform(frames))
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_pairs_without_values_are_refused(side):
+    pair = [torch.zeros(4, 3), torch.zeros(4, 3)]
+    pair[side] = pair[side].to("meta")
+    with pytest.raises(InputError, match="X must return tensors with values, got tensors on meta"):
+        pair_in("X", pair)

@@ -145,3 +145,12 @@ def test_a_bad_seed_is_named(bad):
     ):
         with pytest.raises(InputError, match="whole number"):
             ask()
+
+
+def test_codes_of_any_size_are_at_a_distance_from_uniform():
+    far = np.linspace(-1e300, 1e300, 60).reshape(20, 3)
+    # twice the mean distance to 0, less that within, of codes beside which the cube is a point
+    across = np.linalg.norm(far / 1e300, axis=1).mean()
+    apart = np.linalg.norm((far[:, None] - far) / 1e300, axis=-1).sum() / (20 * 19)
+    expected = (2 * across - apart) / (2 * across)
+    assert distance_from_uniform(far, Box(3)) == pytest.approx(expected)

@@ -128,6 +128,8 @@ def pair_in(name: str, batch: Any) -> Batch:
             f"{name} must return x and x_pos of the same shape N×…, got {tuple(x.shape)} and "
             f"{tuple(x_pos.shape)}{hint}"
         )
+    if x.is_meta or x_pos.is_meta:
+        raise InputError(f"{name} must return tensors with values, got tensors on meta")
     return Batch(x, x_pos)
 
 

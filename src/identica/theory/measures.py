@@ -105,6 +105,8 @@ def distance_from_uniform(h: Any, space: Space, *, random_state: int = 0) -> flo
     if codes.shape[1] != space.dim:
         raise InputError(f"h must have {space.dim} columns for {space}, got {codes.shape[1]}")
     uniform = space.sample(len(codes), generator=random_state, dtype=torch.float64).numpy()
+    # in one unit, so that no square overflows
+    codes, uniform = np.split(unit_size(np.concatenate([codes, uniform]))[0], 2)
     unbiased = len(codes) / (len(codes) - 1)  # the mean over different points
     across = cdist(codes, uniform).mean()
     within = (cdist(codes, codes).mean() + cdist(uniform, uniform).mean()) * unbiased
