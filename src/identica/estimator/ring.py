@@ -18,7 +18,7 @@ MOST = 4  # harmonics at most
 FARTHER = 1.5  # the longer lag, in units of that of the pairs
 GREATEST = 1.5  # radians that a change counts at most
 LEAST = 0.1  # of the mean to which the estimated change is limited from below
-CLEARLY = 2.0  # standard errors by which held-out blocks must be described better
+CLEARLY = 1.0  # standard errors by which held-out blocks must be described better
 
 
 def bend(angles: Array, within: Sequences) -> Array:
