@@ -25,7 +25,7 @@ from identica.estimator.networks import Network
 from identica.estimator.pairs import ArrayPairs, PairSampler
 from identica.estimator.selection import candidates, count_components, select
 from identica.estimator.starts import Starts
-from identica.estimator.transform import transform
+from identica.estimator.transform import ring, transform
 from identica.estimator.windows import View, choose_view, shortest
 from identica.families import Family
 from identica.process import GenerativeProcess
@@ -98,6 +98,7 @@ class ContrastiveICA(Card, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
             slow sequence.
         lag_: the lag of the pairs; None for pairs given row by row or drawn by labels alone.
         window_, counts_: the window, and whether square roots of counts are taken.
+        ring_: coefficients by which `transform` straightens codes on a circle; one if it does not.
         n_features_in_, feature_names_in_: as in scikit-learn.
 
     >>> x = np.random.default_rng(0).normal(size=(50, 3)).cumsum(axis=0)
@@ -204,6 +205,7 @@ class ContrastiveICA(Card, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         [(space, conditional)] = choices
         self.independent_pairs_ = starts.effective_pairs(n)
         self._keep(starts.fit(space, conditional, "fit", folder, tensorboard=self.tensorboard))
+        self.ring_ = ring(self, sample)
         trust.warn_of(self.independent_pairs_, self.bits_, n)
         return self
 
@@ -252,10 +254,8 @@ class ContrastiveICA(Card, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     ) -> Array:
         """Fit, and return the codes of X; y is ignored."""
         X = opened(X)  # an iterable may be read only once
-        codes: Array = self.fit(X, X_pos, lag=lag, groups=groups, labels=labels).transform(
-            X, groups=groups
-        )
-        return codes
+        self.fit(X, X_pos, lag=lag, groups=groups, labels=labels)
+        return self.transform(X, groups=groups)
 
     def score(
         self,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 
 from identica import checkpoints
@@ -51,6 +52,7 @@ def state_of(ica: ContrastiveICA) -> dict[str, Any]:
         "temperature": ica.temperature_,
         "window": ica.window_,
         "counts": ica.counts_,
+        "ring": ica.ring_.tolist(),
         "encoder": describe(_of("the encoder", ica.model_.encoder, Encoder)),
         "potential": ica.model_.potential is not None,
         "history": ica.history_,
@@ -139,6 +141,7 @@ def _restore(
     made._shape, made.lag_ = tuple(fitted["shape"]), from_plain(fitted["lag"])
     made.n_features_in_ = math.prod(made._shape)
     made.window_, made.counts_ = count("window", fitted["window"]), bool(fitted["counts"])
+    made.ring_ = _ring(fitted.get("ring", [1.0]))  # older files have none
     made._sessions = None
     if "sessions" in fitted:
         means, scales, counts = fitted["sessions"]
@@ -182,6 +185,13 @@ def _restore(
         starts=_records(fitted["starts"]),
         training=Training(**fitted["training"]),
     )
+
+
+def _ring(value: Any) -> NDArray[np.float64]:
+    ring = np.array(value, float)
+    if ring.ndim != 1 or len(ring) % 2 == 0 or not np.isfinite(ring).all():
+        raise ValueError(f"ring has {ring.shape} coefficients")
+    return ring
 
 
 def _of(name: str, value: Any, kind: Any) -> Any:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from identica.families import Family
+from identica.losses import InfoNCE
 
 
 def log_likelihood(
@@ -43,10 +44,10 @@ def bits(
     bias: Tensor | None = None,
 ) -> float:
     """The mean log-likelihood of pairs of codes N×n in bits, at the best of some temperatures."""
-    b = h_pos.new_zeros(len(h_pos)) if bias is None else bias
-    own, every = family.similarity(h, h_pos), family.pairwise(h, h_pos)
-    means = [float((own / t + b - (every / t + b).logsumexp(1)).mean()) for t in temperatures]
-    return (max(means) + math.log(len(h))) / math.log(2)
+    potential = None if bias is None else lambda _: torch.stack([bias, bias], dim=1)
+    losses = (InfoNCE(family, t, negatives_from="positives").eval() for t in temperatures)
+    least = min(float(loss(h, h_pos, potential)) for loss in losses)
+    return (math.log(len(h)) - least) / math.log(2)
 
 
 def calibrate(family: Family, h: Tensor, h_pos: Tensor, bias: Tensor | None = None) -> float:

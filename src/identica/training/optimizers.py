@@ -40,8 +40,9 @@ def _muon(groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
 OPTIMIZERS: dict[str, Callable[[list[dict[str, Any]]], torch.optim.Optimizer]] = {
     "soap": _soap,
     "muon": _muon,
-    "adam": torch.optim.Adam,
-    "adamw": partial(torch.optim.AdamW, weight_decay=0.01),
+    # one operation for all parameters: a third of the time of a loop over them
+    "adam": partial(torch.optim.Adam, fused=True),
+    "adamw": partial(torch.optim.AdamW, weight_decay=0.01, fused=True),
 }
 
 
