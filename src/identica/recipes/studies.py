@@ -65,7 +65,7 @@ def for_process(marginal: Family, conditional: Family, space: Space, model: Fami
         if isinstance(conditional, VonMisesFisher):
             return Recipe(Training(steps=2000), symmetric=True, tau_start=0.1)
         # the narrower they are, the less the loss resolves them at the final temperature: it rises more
-        # slowly for a normal than for a Laplace, or the directions that the mixing compresses are whitened
+        # slowly for a normal than for a Laplace, or observations are whitened (so that no direction is slow)
         normal, bent = conditional.p == 2, not isinstance(marginal, Uniform)
         steps = 6000 if normal and not bent else 3000
         whiten = normal and bent
@@ -74,12 +74,14 @@ def for_process(marginal: Family, conditional: Family, space: Space, model: Fami
     assert p is not None
     # only the walls of a box identify its axes: start small, so that codes reach them, and grow slowly
     walls: dict[str, Any] = {"bound": {1.0: 1.0, 2.0: 2.0, 3.0: 5.0}[p], "bound_lr": 2e-3}
-    closer = conditional.p != 1  # than positives of a Laplace
+    # Positives closer than those of a Laplace take longer to resolve, most of all in directions that the
+    # mixing compresses: whitening leaves none.
+    closer = conditional.p != 1
     if p == 1:
         # weighed as very many, the self-pair hardly bends the solution; in a box it then takes long
         if not bounded:
             return Recipe(Training(steps=2000), effective_negatives=1_000_000)
-        # beside positives closer than those of a Laplace it is heavier
+        # beside closer positives, the same self-pair bends the solution more
         many = 60_000 if closer else 20_000
         return Recipe(Training(steps=4000), effective_negatives=many, whiten=closer, **walls)
     if p == 2:
@@ -90,6 +92,10 @@ def for_process(marginal: Family, conditional: Family, space: Space, model: Fami
         # A self-pair of much weight bends the codes near the walls of the process. Directions that the mixing
         # compresses are learnt slowly, and faster at the peak of the learning rate.
         return Recipe(Training(steps=6000, decay=0.5), effective_negatives=100_000)
+    if closer and not bounded:
+        # only the nearest neighbours in a batch count: a lower rate averages their noise, and is no slower
+        # once the observations are whitened
+        return Recipe(Training(steps=3500, lr=5e-3), whiten=True)
     options = walls if bounded else {}
     return Recipe(Training(steps=6000), **options)  # linear maps are found soon, the axes late
 
