@@ -92,7 +92,7 @@ def for_process(marginal: Family, conditional: Family, space: Space, model: Fami
         # A self-pair of much weight bends the codes near the walls of the process. Directions that the mixing
         # compresses are learnt slowly, and faster at the peak of the learning rate.
         return Recipe(Training(steps=6000, decay=0.5), effective_negatives=100_000)
-    if closer and not bounded:
+    if conditional.p == 2 and not bounded:
         # only the nearest neighbours in a batch count: a lower rate averages their noise, and is no slower
         # once the observations are whitened
         return Recipe(Training(steps=3500, lr=5e-3), whiten=True)
