@@ -146,6 +146,16 @@ def checks() -> str:
             ),
         ),
         (
+            "How far from a linear map is the minimum of the published loss, with a marginal around "
+            "a pole of a sphere? R² in %",
+            "`python -m validation.meridians`",
+            "`meridians.json`",
+            "; ".join(
+                f"`{r['study']}` row {r['row']}: {100 * r['lowest loss']['r2']:.2f}"
+                for r in read("meridians.json")
+            ),
+        ),
+        (
             "Codes trained by labels, beside CEBRA-Behavior",
             "`python -m validation.labels`",
             "`labels.json`",

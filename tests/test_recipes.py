@@ -158,6 +158,18 @@ def test_walls_that_a_normal_model_ignores_bend_it_less_with_more_negatives():
     assert rates == [1.0, 1.0]
 
 
+@pytest.mark.parametrize(
+    ("space", "model"),
+    [(Box(3), Laplace(1.0)), (Box(3), Normal(0.5)), (Euclidean(3), GeneralizedNormal(3.0))],
+)
+def test_positives_closer_than_those_of_a_laplace_have_whitened_observations(space, model):
+    wide, closer = (
+        presets.for_process(Uniform(), family, space, model)
+        for family in (Laplace(0.05), Normal(0.05))
+    )
+    assert (wide.whiten, closer.whiten) == (False, True)
+
+
 def test_a_learnt_side_grows_at_most_e_to_the_fourth():
     """If every step is as long as the learning rate allows; warming up takes a little away."""
     found = recipes.for_easy_pairs(Box(2), Laplace(0.1))

@@ -1,5 +1,7 @@
 """The synthetic experiments: what they are trained and scored on, and how codes are laid beside factors."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression
@@ -102,6 +104,20 @@ def test_training_never_meets_the_held_out_factors(seed, tmp_path):
         assert end.value.value == (stage.objective, scores(untrained))
         batch = stage.sample(8, generator=2 * seed)
         assert batch[-1].shape == (8, row.space.dim)
+
+
+def test_an_mlp_takes_whitened_observations_if_its_recipe_says_so(tmp_path):
+    job = SyntheticExperiment(tiny.ROWS[0], "contrastive", 3, replace(tiny.recipe(3), whiten=True))
+    plain = SyntheticExperiment(tiny.ROWS[0], "contrastive", 3, tiny.recipe(3))
+    assert job.config["preset"] == plain.config["preset"] | {"whiten": True}
+    process, result = job.process(), job.run(tmp_path)
+    _, model = job.trained(tmp_path)
+    sample = process.labelled(16_384, generator=6).x  # that of the first batches
+    white = model.encoder.enter(sample).double().numpy()
+    np.testing.assert_allclose(np.cov(white.T), np.eye(2), atol=1e-3)
+    z = process.latents(16_384, generator=7)
+    found = model(process.mixing(z)).detach()
+    assert result["scores"] == pytest.approx({"r2": linear_r2(z, found), "mcc": mcc(z, found)})
 
 
 def test_a_finished_run_shows_factors_that_it_has_not_seen(tmp_path):

@@ -45,6 +45,7 @@ class Recipe:
             the side or radius; with None, the side is fixed if the model is the process.
         alpha_start: initial α of L_AU if α is above .99, with which training is slow.
         dropout: fraction of the inputs of an MLP that is dropped in training.
+        whiten: a study whitens the observations for its MLP, as `ContrastiveICA` always does.
         handicap: fraction of its held-out evidence that a candidate loses when it is compared with others.
         raw: the MLP takes the columns of the observations, not their predictable directions.
         walking: training of an image model on walks, instead of `training`.
@@ -69,6 +70,7 @@ class Recipe:
     bound_lr: float | None = None
     alpha_start: float | None = None
     dropout: float = 0.0
+    whiten: bool = False
     handicap: float = 0.0
     raw: bool = False
     walking: Walking | None = None

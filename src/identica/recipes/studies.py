@@ -65,26 +65,38 @@ def for_process(marginal: Family, conditional: Family, space: Space, model: Fami
         if isinstance(conditional, VonMisesFisher):
             return Recipe(Training(steps=2000), symmetric=True, tau_start=0.1)
         # the narrower they are, the less the loss resolves them at the final temperature: it rises more
-        # slowly for a normal than for a Laplace (a marginal that is not uniform bends the codes in any case)
-        slowly = conditional.p == 2 and isinstance(marginal, Uniform)
-        return Recipe(Training(steps=6000 if slowly else 3000), symmetric=True, tau_start=0.01)
+        # slowly for a normal than for a Laplace, or observations are whitened (so that no direction is slow)
+        normal, bent = conditional.p == 2, not isinstance(marginal, Uniform)
+        steps = 6000 if normal and not bent else 3000
+        whiten = normal and bent
+        return Recipe(Training(steps=steps), symmetric=True, tau_start=0.01, whiten=whiten)
     p = model.p
     assert p is not None
     # only the walls of a box identify its axes: start small, so that codes reach them, and grow slowly
     walls: dict[str, Any] = {"bound": {1.0: 1.0, 2.0: 2.0, 3.0: 5.0}[p], "bound_lr": 2e-3}
-    options = walls if bounded else {}
+    # Positives closer than those of a Laplace take longer to resolve, most of all in directions that the
+    # mixing compresses: whitening leaves none.
+    closer = conditional.p != 1
     if p == 1:
         # weighed as very many, the self-pair hardly bends the solution; in a box it then takes long
-        options |= {"effective_negatives": 20_000 if bounded else 1_000_000}
-        return Recipe(Training(steps=4000 if bounded else 2000), **options)
+        if not bounded:
+            return Recipe(Training(steps=2000), effective_negatives=1_000_000)
+        # beside closer positives, the same self-pair bends the solution more
+        many = 60_000 if closer else 20_000
+        return Recipe(Training(steps=4000), effective_negatives=many, whiten=closer, **walls)
     if p == 2:
         if bounded:
-            return Recipe(Training(steps=3000), effective_negatives=6144, **options)
+            return Recipe(Training(steps=3000), effective_negatives=6144, whiten=closer, **walls)
         if not isinstance(marginal, Uniform):
             return Recipe(Training(steps=2000))  # the marginal bends the codes in any case
         # A self-pair of much weight bends the codes near the walls of the process. Directions that the mixing
         # compresses are learnt slowly, and faster at the peak of the learning rate.
         return Recipe(Training(steps=6000, decay=0.5), effective_negatives=100_000)
+    if conditional.p == 2 and not bounded:
+        # only the nearest neighbours in a batch count: a lower rate averages their noise, and is no slower
+        # once the observations are whitened
+        return Recipe(Training(steps=3500, lr=5e-3), whiten=True)
+    options = walls if bounded else {}
     return Recipe(Training(steps=6000), **options)  # linear maps are found soon, the axes late
 
 

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from identica import theory
 from identica.encoders import ContrastiveModel
+from identica.estimator.networks import Encoder, Whiten
 from identica.families import Family, GeneralizedNormal, Uniform, VonMisesFisher
 from identica.heads import make_head
 from identica.metrics import linear_r2, mcc
@@ -63,6 +64,8 @@ class SyntheticExperiment(Experiment):
                 "symmetric negatives effective_negatives positives tau_start soften bound bound_lr"
             )
             config["preset"] = preset | {name: every[name] for name in options.split()}
+            if self.recipe.whiten:  # absent from the configurations of runs without it
+                config["preset"]["whiten"] = True
         return config
 
     @property
@@ -82,7 +85,10 @@ class SyntheticExperiment(Experiment):
     def model(self) -> ContrastiveModel:
         """The contrastive model, untrained."""
         row, n = self.row, self.row.space.dim
-        encoder, head = self.recipe.mlp(n, n, seed=self.seed), self.recipe.head(row.model_space)
+        encoder: nn.Module = self.recipe.mlp(n, n, seed=self.seed)
+        if self.recipe.whiten:
+            encoder = Encoder(Whiten(n), encoder)
+        head = self.recipe.head(row.model_space)
         potential = Potential(n, seed=self.seed) if self.recipe.potential else None
         return ContrastiveModel(row.model_space, row.model, encoder, head=head, potential=potential)
 
@@ -109,6 +115,9 @@ class SyntheticExperiment(Experiment):
         if self.kind == "identity":
             return None, scores(x)
         objective, model = self.objective()
+        for part in objective.modules():
+            if isinstance(part, Whiten):
+                part.measure(process.labelled(HELD_OUT, generator=2 * self.seed).x)
 
         @torch.no_grad()
         def score() -> Scores:
