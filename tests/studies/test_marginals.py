@@ -127,6 +127,19 @@ def test_kinds_differ_by_their_loss():
         assert recipe.self_negative == (kind == "published")
 
 
+def test_potentials_are_curved_and_faster_off_the_sphere():
+    study = find("marginals")
+    for row in study.rows:
+        experiment = study.experiment(row, "potential", 0, "fast")
+        potential, sphere = experiment.model().potential, isinstance(row.space, Sphere)
+        assert (potential.curve is None) == sphere
+        assert potential.lr == (None if sphere else 3 * experiment.recipe.training.lr)
+        plain = study.experiment(row, "plain", 0, "fast")
+        assert plain.model().potential is None
+        assert plain.recipe.training == experiment.recipe.training
+        assert not {"curved", "potential_lr"} & set(plain.config["preset"])
+
+
 def test_codes_of_spheres_are_normalised_gradually_but_by_the_published_loss():
     study = find("marginals")
     for row in study.rows[4:]:

@@ -105,9 +105,13 @@ def any_marginal(space: Space, conditional: Family, codes: Space) -> Recipe:
         "potential": True,
     }
     if not isinstance(codes, Sphere):
-        # longer where there are axes to find, or walls, near which the conditional is cut off
-        quick = conditional.p == 2 and not isinstance(space, Box)
-        return Recipe(Training(steps=1000 if quick else 2000), **options)
+        # Small errors of the codes cost more in the density than in R², so training is longer than R² needs:
+        # for a normal without walls, which is wide, and for a Laplace cut off at walls, whose peak is sharp.
+        longer = {1.0: 4000} if isinstance(space, Box) else {2.0: 3000}
+        assert conditional.p is not None
+        steps = longer.get(conditional.p, 2000)
+        options |= {"curved": True, "potential_lr": 0.03}
+        return Recipe(Training(steps=steps), **options)
     if isinstance(conditional, VonMisesFisher):
         # The learnt radius takes on the concentration of the process. Some encoders start folded, and stay so
         # on a sphere, while the potential explains the uneven density of the folds. In R^n they unfold,
