@@ -37,6 +37,7 @@ class Recipe:
         potential: whether a learnt term of the loss absorbs the marginal (`Potential`).
         curved: whether that term is a smooth network with a quadratic function beside it.
         potential_lr: the learning rate of that term; that of the encoder if None.
+        refine: further steps at the end, of that term alone, with fixed codes.
         pull: gain of the attraction between positives that are close together on a sphere (`InfoNCE`). It
             starts after a quarter of the steps, when codes have spread, and is complete after three fifths.
         positives: positives per anchor; more than one come from a pool (`GenerativeProcess.pool`).
@@ -63,6 +64,7 @@ class Recipe:
     potential: bool = False
     curved: bool = False
     potential_lr: float | None = None
+    refine: int = 0
     pull: float | None = None
     positives: int = 1
     tau: float = 1.0

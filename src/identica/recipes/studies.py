@@ -110,7 +110,8 @@ def any_marginal(space: Space, conditional: Family, codes: Space) -> Recipe:
         longer = {1.0: 4000} if isinstance(space, Box) else {2.0: 3000}
         assert conditional.p is not None
         steps = longer.get(conditional.p, 2000)
-        options |= {"curved": True, "potential_lr": 0.03}
+        # the potential lags behind the codes while these still change
+        options |= {"curved": True, "potential_lr": 0.03, "refine": 1000}
         return Recipe(Training(steps=steps), **options)
     if isinstance(conditional, VonMisesFisher):
         # The learnt radius takes on the concentration of the process. Some encoders start folded, and stay so
