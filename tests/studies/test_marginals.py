@@ -127,23 +127,25 @@ def test_kinds_differ_by_their_loss():
         assert recipe.self_negative == (kind == "published")
 
 
-def test_potentials_are_curved_and_faster_off_the_sphere():
+def test_precise_rows_have_a_curved_potential_with_a_rate_of_its_own():
     study = find("marginals")
     for row in study.rows:
+        precise = row.row in marginals.PRECISE
         experiment = study.experiment(row, "potential", 0, "fast")
-        potential, sphere = experiment.model().potential, isinstance(row.space, Sphere)
-        assert (potential.curve is None) == sphere
-        assert potential.lr == (None if sphere else 3 * experiment.recipe.training.lr)
-        plain = study.experiment(row, "plain", 0, "fast")
-        assert plain.model().potential is None
-        assert plain.recipe.training == experiment.recipe.training
-        assert not {"curved", "potential_lr", "refine"} & set(plain.config["preset"])
+        potential = experiment.model().potential
+        assert (potential.curve is not None) == precise
+        assert potential.lr == (3 * experiment.recipe.training.lr if precise else None)
+        assert (experiment.recipe.refine > 0) == precise
+        for kind in ("plain", "published"):
+            other = study.experiment(row, kind, 0, "fast")
+            assert other.model().potential is None
+            assert not {"curved", "potential_lr", "refine"} & set(other.config["preset"])
 
 
 def test_a_potential_is_refined_with_fixed_codes(tmp_path, monkeypatch):
     monkeypatch.setattr(marginals, "PLACES", 50)
     study = find("marginals")
-    row = study.rows[3]
+    row = study.rows[25]
     usual = study.experiment(row, "potential", 0, "fast").recipe
     assert usual.refine > 0
     short = Training(steps=3, batch=32, optimizer="adam", warmup=0, decay=0.0)

@@ -88,7 +88,9 @@ def for_process(marginal: Family, conditional: Family, space: Space, model: Fami
     return Recipe(Training(steps=6000), **options)  # linear maps are found soon, the axes late
 
 
-def any_marginal(space: Space, conditional: Family, codes: Space) -> Recipe:
+def any_marginal(
+    space: Space, conditional: Family, codes: Space, *, precise: bool = False
+) -> Recipe:
     """The recipe with a potential, for a model of the true form and a marginal that need not be uniform.
 
     The other positives of the batch are the negatives, in both directions: less is left to the potential
@@ -97,6 +99,7 @@ def any_marginal(space: Space, conditional: Family, codes: Space) -> Recipe:
     Args:
         space, conditional: of the process.
         codes: the space of the model.
+        precise: train for the density as well, off the sphere, at two to four times the cost.
     """
     options: dict[str, Any] = {
         "self_negative": False,
@@ -105,14 +108,14 @@ def any_marginal(space: Space, conditional: Family, codes: Space) -> Recipe:
         "potential": True,
     }
     if not isinstance(codes, Sphere):
-        # Small errors of the codes cost more in the density than in R², so training is longer than R² needs:
-        # for a normal without walls, which is wide, and for a Laplace cut off at walls, whose peak is sharp.
-        longer = {1.0: 4000} if isinstance(space, Box) else {2.0: 3000}
-        assert conditional.p is not None
-        steps = longer.get(conditional.p, 2000)
-        # the potential lags behind the codes while these still change
-        options |= {"curved": True, "potential_lr": 0.03, "refine": 1000}
-        return Recipe(Training(steps=steps), **options)
+        # longer where there are axes to find, or walls, near which the conditional is cut off
+        quick = conditional.p == 2 and not isinstance(space, Box)
+        if precise:
+            # Small errors of the codes cost more in the density than in R². While codes change, the potential
+            # lags behind, so it is refined when they no longer do.
+            options |= {"curved": True, "potential_lr": 0.03, "refine": 1000}
+            return Recipe(Training(steps=3000 if quick else 2000), **options)
+        return Recipe(Training(steps=1000 if quick else 2000), **options)
     if isinstance(conditional, VonMisesFisher):
         # The learnt radius takes on the concentration of the process. Some encoders start folded, and stay so
         # on a sphere, while the potential explains the uneven density of the folds. In R^n they unfold,

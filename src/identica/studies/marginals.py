@@ -35,6 +35,7 @@ from identica.training import Training
 
 KINDS = {"published": "published loss", "plain": "without potential", "potential": "potential"}
 DRAWS = 30_000  # of the marginal, over which the density of the positives is averaged
+PRECISE = (11, 26)  # rows whose density fell short with the usual recipe
 OTHER = 1000  # added to a seed for the batches of the last stage, of the potential alone
 PLACES = 500  # positives at which it is compared
 
@@ -179,15 +180,14 @@ class Marginals(SyntheticTable):
         if isinstance(preset, Recipe):
             return MarginalExperiment(row, kind, seed, preset)
         one_of("preset", preset, PRESETS)  # both are the same: nothing of it is published
-        recipe = presets.any_marginal(row.space, row.conditional, row.model_space)
+        precise = kind == "potential" and row.row in PRECISE
+        recipe = presets.any_marginal(row.space, row.conditional, row.model_space, precise=precise)
         if kind == "plain":
-            recipe = replace(recipe, potential=False, curved=False, potential_lr=None, refine=0)
+            recipe = replace(recipe, potential=False)
         elif kind == "published":
-            # It takes fewer steps to converge: on spheres, codes are normalised from the start, and elsewhere
-            # the marginal bends them. With axes to find, or walls, it takes as many as most.
-            sphere = isinstance(row.model_space, Sphere)
-            free = row.conditional.p == 2 and not isinstance(row.space, Box)
-            recipe = Recipe(Training(steps=1000 if sphere or free else 2000), radius=recipe.radius)
+            # on spheres its codes are normalised from the start, with the steps that this takes
+            training = Training(steps=1000) if recipe.soften else recipe.training
+            recipe = Recipe(training, radius=recipe.radius)
         return MarginalExperiment(row, kind, seed, recipe)
 
     def cells(self, row: Row) -> dict[str, str]:
