@@ -143,3 +143,66 @@ def test_blur_is_a_gaussian_filter_of_every_other_image():
 def test_a_blurred_plain_image_stays_plain_up_to_its_rim():
     plain = torch.full((20, 3, 16, 16), 0.7)
     assert torch.allclose(blur(plain, source()), plain, atol=1e-6)
+
+
+def test_colours_change_as_step_by_step(images):
+    """Brightness, contrast about the mean grey, saturation about the grey of each pixel, then hue."""
+    found = colour_jitter(images, source(3))
+    generator = source(3)
+    factors = [0.2 + 1.6 * torch.rand(40, generator=generator) for _ in range(3)]
+    turn = -0.2 + 0.4 * torch.rand(40, generator=generator)
+    chosen = torch.rand(40, generator=generator) < 0.8
+    assert 20 < chosen.sum() < 40
+    luma = torch.tensor([0.299, 0.587, 0.114])
+    for n in range(40):
+        image = (images[n] * factors[0][n]).clamp(0, 1)
+        level = (image * luma[:, None, None]).sum(0).mean()
+        image = (level + (image - level) * factors[1][n]).clamp(0, 1)
+        plain = (image * luma[:, None, None]).sum(0)
+        image = (plain + (image - plain) * factors[2][n]).clamp(0, 1)
+        for i, j in ((0, 0), (11, 7)):
+            h, s, v = colorsys.rgb_to_hsv(*image[:, i, j].tolist())
+            wanted = colorsys.hsv_to_rgb((h + float(turn[n])) % 1, s, v)
+            expected = wanted if chosen[n] else images[n, :, i, j].tolist()
+            assert found[n, :, i, j].tolist() == pytest.approx(expected, abs=1e-4)
+
+
+def test_crops_are_where_the_generator_says():
+    """On an image of its own coordinates: middle, slope and mirror of each crop."""
+    ticks = (torch.arange(64) + 0.5) / 32 - 1  # of the middles of pixels
+    y, x = torch.meshgrid(ticks, ticks, indexing="ij")
+    where = torch.stack([x, y, torch.ones_like(x)]).expand(50, 3, 64, 64)
+    crop = resized_crop(where, source(5))
+    generator = source(5)
+    share, shape, left, top, mirror = (torch.rand(50, generator=generator) for _ in range(5))
+    share = 0.08 + 0.92 * share
+    shape = (math.log(3 / 4) + (math.log(4 / 3) - math.log(3 / 4)) * shape).exp()
+    width, height = ((share * k).sqrt().clamp(max=1) for k in (shape, 1 / shape))
+    middle_x, middle_y = (2 * left - 1) * (1 - width), (2 * top - 1) * (1 - height)
+    sense = torch.where(mirror < 0.5, -1.0, 1.0)
+    inner = slice(8, 56)  # away from the border, where positions are cut
+    for n in range(50):
+        expected = middle_x[n] + sense[n] * width[n] * ticks[inner]
+        assert torch.allclose(crop[n, 0, 32, inner], expected, atol=1e-4)
+        expected = middle_y[n] + height[n] * ticks[inner]
+        assert torch.allclose(crop[n, 1, inner, 32], expected, atol=1e-4)
+
+
+@pytest.mark.parametrize(("side", "reach"), [(8, 1), (29, 1), (31, 2), (49, 2), (64, 3)])
+def test_blur_reaches_a_twentieth_to_each_side(side, reach):
+    x = torch.zeros(30, 3, side, side + 40)
+    x[:, :, side // 2, side] = 1.0
+    found = blur(x, source(2))
+    generator = source(2)
+    sigma = 0.1 + 1.9 * torch.rand(30, generator=generator)
+    chosen = torch.rand(30, generator=generator) < 0.5
+    steps = torch.arange(-reach, reach + 1)
+    for n in range(30):
+        line = (
+            torch.exp(-steps.square() / (2 * sigma[n] ** 2)) if chosen[n] else (steps == 0).float()
+        )
+        line = line / line.sum()
+        rows = slice(side // 2 - reach, side // 2 + reach + 1)
+        columns = slice(side - reach, side + reach + 1)
+        assert torch.allclose(found[n, 1, rows, columns], torch.outer(line, line), atol=1e-5)
+        assert found[n].sum() == pytest.approx(3, abs=1e-4)

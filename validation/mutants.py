@@ -229,7 +229,7 @@ def relevant_tests(module: Path) -> list[Path]:
     *rooms, name = module.relative_to(HOME).with_suffix("").parts
     room = ROOT.joinpath("tests", *rooms)
     name = name.strip("_")
-    mirrors = [room / f"test_{name}.py"]
+    mirrors = [room / f"test_{name}.py", *sorted(room.glob(f"test_{name}_*.py"))]
     if rooms:
         mirrors += [room / f"test_{rooms[-1]}_{name}.py", room.parent / f"test_{rooms[-1]}.py"]
     near = importers(module)

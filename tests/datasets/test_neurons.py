@@ -1,5 +1,7 @@
 """Simulated neurons: walks that stay inside, tuning that can be read off, chance that repeats."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -85,3 +87,79 @@ def test_bad_arguments(options, told):
     for make in (place_cells, head_direction_cells):
         with pytest.raises(InputError, match=told):
             make(**{"rows": 10} | options)
+
+
+# --- the whole recording, drawn step by step --------------------------------------------------------
+
+
+def velocities(noise, memory):
+    """v_t = memory · v_{t−1} + noise_t from 0."""
+    v, found = np.zeros(noise.shape[1:]), []
+    for each in noise:
+        v = memory * v + each
+        found.append(v)
+    return np.array(found)
+
+
+@pytest.mark.parametrize("rate", [0.5, 4.0])
+def test_place_cells_drawn_step_by_step(rate):
+    rng = np.random.default_rng(4)
+    free = rng.random(3) + np.cumsum(
+        velocities(0.03 * math.sqrt(1 - 0.95**2) * rng.normal(size=(300, 3)), 0.95), axis=0
+    )
+    z = np.array([[x % 2 if x % 2 <= 1 else 2 - x % 2 for x in row] for row in free])
+    centres = rng.uniform(-0.1, 1.1, (100, 3))
+    mean = [
+        [rate * (0.05 + math.exp(-(math.dist(a, c) ** 2) / (2 * 0.3**2))) for c in centres]
+        for a in z
+    ]
+    found = place_cells(300, rate=rate, seed=4)
+    np.testing.assert_allclose(found.label, z, atol=1e-9)
+    assert (found.counts == rng.poisson(mean)).all()
+    assert (found.name, found.bin) == ("place cells", 0.025)
+
+
+def drawn_angles(rows, uneven, rng):
+    if not uneven:
+        noise = 0.02 * math.sqrt(1 - 0.98**2) * rng.normal(size=(rows, 1))
+        return np.cumsum(velocities(noise, 0.98)[:, 0])
+    change = rng.random(rows) < 0.01
+    speeds = [1.0, *rng.choice([0.15, 1.0, 2.5], change.sum())]
+    now = np.array([speeds[change[: t + 1].sum()] for t in range(rows)])
+    noise = 0.025 * now[:, None] * math.sqrt(1 - 0.95**2) * rng.normal(size=(rows, 1))
+    favourite, angle, found = rng.uniform(0, 2 * np.pi), 0.0, []
+    for step in velocities(noise, 0.95)[:, 0]:
+        angle = angle + step - 0.002 * math.sin(angle - favourite)
+        found.append(angle)
+    return np.array(found)
+
+
+@pytest.mark.parametrize("uneven", [False, True])
+def test_head_direction_cells_drawn_step_by_step(uneven):
+    rng = np.random.default_rng(4)
+    angle = drawn_angles(800, uneven, rng)
+    centres, kappa = rng.uniform(0, 2 * np.pi, 19), rng.uniform(1, 6, 19)
+    peak = 0.4 * rng.lognormal(0, 0.8 if uneven else 0.6, 19)
+    mean = [
+        [
+            p * (0.03 + math.exp(k * (math.cos(a - c) - 1)))
+            for p, k, c in zip(peak, kappa, centres, strict=True)
+        ]
+        for a in angle
+    ]
+    found = head_direction_cells(800, rate=0.4, uneven=uneven, seed=4)
+    np.testing.assert_allclose(found.label, np.arctan2(np.sin(angle), np.cos(angle)), atol=1e-9)
+    assert (found.counts == rng.poisson(mean)).all()
+    assert (found.name, found.bin) == ("head-direction cells", 0.01)
+
+
+def test_rows_and_rates_that_are_left_out():
+    assert head_direction_cells(20, seed=0).counts.tolist() == (
+        head_direction_cells(20, rate=0.25, seed=0).counts.tolist()
+    )
+    assert (
+        place_cells(20, seed=0).counts.tolist() == place_cells(20, rate=2.5, seed=0).counts.tolist()
+    )
+    assert place_cells(5, rate=1e300, seed=0).counts.max() == 255  # of so many spikes
+    with pytest.raises(InputError, match="at most 10000000"):
+        place_cells(10_000_001)

@@ -122,6 +122,8 @@ def test_whether_observations_are_related():
     x, x_pos = (part @ wide + rng.normal(size=(len(part), 20)) for part in (z, z_pos))
     assert related(x, x_pos, order)
     assert not related(x, rng.permutation(x_pos), order)
+    far = 100 * rng.normal(size=(2, len(z), 1))  # units do not matter
+    assert related(np.c_[z[:, :1], far[0]], np.c_[z_pos[:, :1], far[1]], order)
 
 
 @pytest.mark.parametrize(("correlation", "expected"), [(0.2, True), (0.05, False)])

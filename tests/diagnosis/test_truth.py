@@ -4,7 +4,7 @@ import pytest
 from helpers.codes import pairs, rotation
 from identica import Box, Laplace
 from identica.diagnosis import codes_from, diagnose
-from identica.diagnosis.truth import truth
+from identica.diagnosis.truth import _rounded, truth
 from identica.diagnosis.verdict import DISTRUST, LINEAR, PERMUTATION
 
 
@@ -48,3 +48,14 @@ def test_every_metric():
     assert one["R²"] == pytest.approx(1)
     coarse = np.round(z * 3)  # discrete factors
     assert truth(coarse, coarse).scores["BetaVAE"] == 1
+
+
+def test_factors_are_rounded_to_ten_levels_of_equal_size():
+    z = np.random.default_rng(0).permutation(np.arange(100.0))
+    few = np.arange(100) % 10 * 3.5
+    eleven = np.arange(100) % 11
+    found = _rounded(np.stack([z, few, eleven], 1))
+    assert found[:, 0].tolist() == [min(int(x // 9.9), 9) for x in z]
+    assert found[:, 1].tolist() == (np.arange(100) % 10).tolist()
+    levels = np.quantile(eleven, np.arange(1, 10) / 10)
+    assert found[:, 2].tolist() == [sum(x >= level for level in levels) for x in eleven]

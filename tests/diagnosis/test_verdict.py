@@ -1,37 +1,23 @@
 """Each threshold of a verdict: just below and just above it, two different findings."""
 
-import math
-
 import numpy as np
 import pytest
 
+from helpers.findings import above, below, filling, fitted, rows, scored
 from identica import Box, Joint, Laplace, Normal, Sphere, VonMisesFisher
-from identica.diagnosis.codes import Score
 from identica.diagnosis.conditional import GeneralizedNormalFit, Positives
-from identica.diagnosis.dimension import Dimensions, Intrinsic
 from identica.diagnosis.marginal import Marginal
-from identica.diagnosis.sequence import Rows
-from identica.diagnosis.verdict import Finding, Restarts, bend, surface, verdict
+from identica.diagnosis.verdict import (
+    Finding,
+    Restarts,
+    bend,
+    surface,
+    verdict,
+)
 from identica.diagnosis.verdict import conditional as _conditional
 from identica.diagnosis.verdict import marginal as _marginal
 from identica.diagnosis.verdict import restarts as _restarts
 from identica.diagnosis.verdict import score as _score
-
-
-def rows(independent=1000.0, codes=1, noise=0.0):
-    return Rows(independent, 1, np.full(codes, noise / 2), np.full(codes, noise))
-
-
-def above(x):
-    return math.nextafter(x, math.inf)
-
-
-def below(x):
-    return math.nextafter(x, -math.inf)
-
-
-def scored(bits, error=0.0, control=-1.0, control_error=0.0):
-    return Score(bits, error, control, control_error, None, 10.0)
 
 
 @pytest.mark.parametrize(
@@ -77,15 +63,6 @@ def test_restarts_are_counted_and_averaged():
     assert found.level == "unsure"  # their mean is .95, up to rounding: 5.7/6
     assert found.seen.startswith("3 fits")
     assert "0.950" in found.seen
-
-
-def fitted(*shapes, misfit=0.0, concentration=None):
-    """Fits whose intervals are a twentieth to each side of the shape."""
-    codes = [
-        None if s is None else GeneralizedNormalFit(s, 1.0, (0.95 * s, 1.05 * s), (0.9, 1.1), 100)
-        for s in shapes
-    ]
-    return Positives(codes, concentration, misfit, 1.0, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -165,11 +142,6 @@ def test_noise_limits_the_agreement_of_restarts():
 )
 def test_a_bend_is_wrong_only_where_rows_can_tell(bent, found, expected):
     assert bend(Positives([], None, 0.0, 1.0, bent), Box(1), found).level == expected
-
-
-def filling(dimension, own, error=0.0):
-    intrinsic = Intrinsic(dimension, error, 3)
-    return Dimensions([True] * 3, np.ones(3), np.ones(3), intrinsic, None, None, None, own)
 
 
 @pytest.mark.parametrize(

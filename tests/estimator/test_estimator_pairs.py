@@ -1,9 +1,13 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
 from identica import InputError
-from identica.estimator.pairs import ArrayPairs, are_counts, rows_of
+from identica.estimator import pairs as module
+from identica.estimator.labels import as_labels
+from identica.estimator.pairs import ArrayPairs, are_counts, finite, incomplete, rows_of
 from identica.estimator.sequences import sequences
 from identica.estimator.windows import View
 
@@ -220,3 +224,97 @@ def test_rows_become_tensors_that_networks_take():
 def test_dates_and_complex_numbers_are_not_observations(values):
     with pytest.raises(InputError, match="X must hold real numbers, got"):
         rows_of("X", values, np.arange(2))
+
+
+@pytest.mark.parametrize("at_once", [1, 40, 1 << 22])  # bytes, of which a row has 16
+def test_rows_with_nan_are_incomplete(monkeypatch, at_once):
+    monkeypatch.setattr(module, "AT_ONCE", at_once)
+    x = np.arange(14.0).reshape(7, 2)
+    x[[1, 6], [0, 1]] = np.nan
+    x[3] = np.inf  # infinite, and there
+    assert incomplete(x).tolist() == [False, True, False, False, False, False, True]
+    assert incomplete(x[:, :, None].astype(np.float32)).tolist() == incomplete(x).tolist()
+    assert not incomplete(np.ones((3, 2), int)).any()
+
+
+def test_the_first_entry_that_is_not_finite_is_named():
+    x = np.arange(12.0).reshape(4, 3)
+    finite("X", x)
+    finite("X", np.full((2, 2), 1e308))  # whose sum is not
+    x[1, 2] = x[2, 0] = np.nan
+    with pytest.raises(InputError, match=r'2 rows .* row 1, column 2 \(from 0\); missing="drop"'):
+        finite("X", x)
+    with pytest.raises(InputError, match=r"row 8, column 2 \(from 0\), 'c';"):
+        finite("X", x, np.array([7, 8, 9, 3]), list("abc"))
+    x[3, 1] = -np.inf
+    with pytest.raises(
+        InputError, match=r"3 rows hold NaN or infinity, such as row 1, column 2 \(from 0\)$"
+    ):
+        finite("X", x)
+    with pytest.raises(InputError, match=r"such as row 1 \(from 0\);"):
+        finite("X", np.where(np.arange(8).reshape(2, 2, 2) == 5, np.nan, 1.0))
+
+
+@pytest.mark.parametrize("size", [1, 30, 99, 100, 500])
+def test_few_pairs_are_drawn_without_replacement(monkeypatch, size):
+    pairs = ArrayPairs(np.arange(101)[:, None], within=sequences(101, 1))
+    drawn = pairs(size, generator=generator()).x.ravel().tolist()
+    assert len(drawn) == len(set(drawn)) == min(size, 100)
+    monkeypatch.setattr(module, "SHUFFLED", 99)
+    again = pairs(size, generator=generator()).x.ravel().tolist()
+    assert len(again) == size
+    assert size < 99 or len(set(again)) < size
+
+
+def test_half_of_the_positives_are_drawn_by_time_and_half_by_label():
+    labels = as_labels(np.arange(4000) % 7, 4000)
+    pairs = ArrayPairs(np.arange(4000)[:, None], within=sequences(4000), labels=labels, both=True)
+    x, x_pos = (side.ravel() for side in pairs(3999, generator=generator()))
+    steps = x_pos - x
+    by_time, by_label = steps == 1, steps % 7 == 0
+    assert (by_time | by_label).all()
+    assert by_time.float().mean() == pytest.approx(0.5, abs=5 * 0.5 / 4000**0.5)
+    alone = ArrayPairs(np.arange(4000)[:, None], within=sequences(4000), labels=labels)
+    x, x_pos = alone(4000, generator=generator())
+    assert ((x_pos - x) % 7 == 0).all()
+    assert (len(alone), len(pairs)) == (4000, 3999)
+
+
+@pytest.mark.parametrize(
+    "change", ["x", "x_pos", "window", "counts", "both", "labels", "lag", "part"]
+)
+def test_a_fingerprint_is_that_of_data_and_settings(change):
+    x = np.arange(40.0).reshape(20, 2)
+    labels = as_labels(np.arange(20) % 2, 20)
+    pairs = ArrayPairs(x, within=sequences(20), labels=labels)
+    given = ArrayPairs(x, x + 1)
+    other = {
+        "x": replace(pairs, x=np.where(x == 39, 0, x)),
+        "x_pos": replace(given, x_pos=np.where(x == 39, 0, x + 1)),
+        "window": replace(pairs, window=3),
+        "counts": replace(pairs, counts=True),
+        "both": replace(pairs, both=True),
+        "labels": replace(pairs, labels=as_labels(np.arange(20) % 5, 20)),
+        "lag": replace(pairs, within=sequences(20, (1, 2))),
+        "part": pairs.split()[0],
+    }[change]
+    same = given if change == "x_pos" else pairs
+    assert replace(same).fingerprint() == same.fingerprint() != other.fingerprint()
+
+
+@pytest.mark.parametrize("answer", [True, False])
+def test_counts_are_from_0_to_255_and_more_than_yes_and_no(answer):
+    for most, least in ((255, 0), (2, 0), (2, 2)) if answer else ((256, 0), (1, 0), (2, -1)):
+        assert are_counts(np.array([[most, least], [most, most]], float)) == answer
+        assert are_counts(np.array([[most, least], [most, most]])) == answer
+
+
+@pytest.mark.parametrize("at_once", [1, 48, 1 << 22])  # bytes, of which a row has 16
+def test_a_fingerprint_is_that_of_every_row(monkeypatch, at_once):
+    monkeypatch.setattr(module, "AT_ONCE", at_once)
+    x = np.arange(14.0).reshape(7, 2)
+    known = ArrayPairs(x, x).fingerprint()
+    for row in range(7):
+        other = np.where(np.arange(7)[:, None] == row, -1, x)
+        assert ArrayPairs(other, x).fingerprint() != known
+        assert ArrayPairs(x, other).fingerprint() != known

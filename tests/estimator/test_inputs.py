@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -336,3 +338,41 @@ def test_infinity_is_not_missing(walk):
         ContrastiveICA(2, missing="drop", **TINY).fit(np.full((50, 2), np.nan))
     with pytest.raises(InputError, match="missing must be one of raise, drop"):
         ContrastiveICA(2, missing="fill", **TINY).fit(walk)
+
+
+@pytest.mark.parametrize("timed", [True, False])
+def test_sequences_of_a_fitted_estimator_have_the_same_columns(timed):
+    fitted = SimpleNamespace(_sessions=None, network=None, _shape=(2,), missing="raise")
+    parts = [np.zeros((4, 2)), np.ones((3, 2))]
+    whole, groups, lengths = joined(fitted, parts, None, reset=False, timed=timed)
+    assert whole.tolist() == [[0, 0]] * 4 + [[1, 1]] * 3
+    assert groups.tolist() == [0] * 4 + [1] * 3
+    assert lengths == [4, 3]
+    with pytest.raises(InputError, match=r"sequences of the same columns, got \[2, 3\]"):
+        joined(fitted, [*parts, np.zeros((5, 3))], None, reset=False, timed=timed)
+    x = np.arange(24.0).reshape(2, 4, 3)
+    rows, groups, lengths = joined(SimpleNamespace(network=None), x, None, reset=True, timed=timed)
+    assert rows.tolist() == x.reshape(8, 3).tolist()
+    assert (groups.tolist(), lengths) == ([0] * 4 + [1] * 4, [4, 4])
+
+
+def test_sessions_are_scaled_one_by_one():
+    rng = np.random.default_rng(0)
+    parts = [rng.poisson(3.0, (6, 2)), rng.poisson(9.0, (5, 3))]
+    parts[1][:, 1] = 4
+    ica = SimpleNamespace(network=None, missing="raise")
+    whole, groups, _ = joined(ica, parts, None, labels=[], reset=True)
+    expected = np.zeros((11, 5))
+    for rows, columns, part in (
+        (slice(6), slice(2), parts[0]),
+        (slice(6, 11), slice(2, 5), parts[1]),
+    ):
+        roots = np.sqrt(part)
+        spread = roots.std(0)
+        expected[rows, columns] = (roots - roots.mean(0)) / np.where(spread > 0, spread, 1)
+    assert np.allclose(whole, expected)
+    assert groups.tolist() == [0] * 6 + [1] * 5
+    with pytest.raises(InputError, match=r"sessions of \[2, 3\] columns, as in fit, got \[3, 2\]"):
+        joined(ica, parts[::-1], None, reset=False)
+    with pytest.raises(InputError, match="some entries are negative"):
+        joined(ica, [parts[0] - 9, parts[1]], None, reset=False)

@@ -167,3 +167,38 @@ def test_codes_by_label_alone_are_not_averaged_over_time():
         with torch.no_grad():
             codes = copy.deepcopy(ica.model_).double()(torch.from_numpy(seen)).numpy()
         assert np.allclose(ica.transform(x), codes, atol=1e-9) == alone
+
+
+@pytest.mark.parametrize(
+    ("rows", "apart", "near"),
+    [
+        (10, 1, 10),
+        (300, 1, 16 + 2),
+        (1699, 1, 16 + 2),
+        (1700, 1, 17 + 2),
+        (2500, 4, 25 + 8),
+        (25_500, 1, 255 + 2),
+        (30_000, 1, 256 + 2),
+    ],
+)
+def test_a_hundredth_of_the_rows_is_near_but_from_16_to_256(rows, apart, near):
+    """And as many more as may be too near in time."""
+    places = np.random.default_rng(0).normal(size=(rows, 2))
+    partners = Partners(Labels(np.zeros(rows, np.int64), places, apart), np.arange(rows))
+    asked = np.array([3, 7])
+    found, share = partners._near(0, asked, np.array([0.2, 0.9]))
+    assert share.tolist() == [0.2, 0.9]
+    for row, others in zip(asked, found, strict=True):
+        far = np.linalg.norm(places - places[row], axis=1)
+        assert sorted(others) == sorted(np.argsort(far)[:near])
+
+
+@pytest.mark.parametrize(("apart", "near"), [(1, 2), (3, 6), (9, 12)])
+def test_rows_of_a_class_are_looked_at_from_one_of_them_on(apart, near):
+    classes = np.arange(24) % 2
+    partners = Partners(Labels(classes, np.empty((24, 0)), apart), np.arange(24))
+    found, share = partners._near(1, np.array([1, 5]), np.array([0.0, 0.99]))
+    odd = list(range(1, 24, 2))
+    assert found[0].tolist() == odd[:near]
+    assert found[1].tolist() == [odd[(11 + k) % 12] for k in range(near)]
+    assert share.tolist() == [0, 0]

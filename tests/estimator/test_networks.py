@@ -274,3 +274,81 @@ def test_scales_stay_in_double_precision_on_a_device_without_it():
     assert encoder.network.layers[0].weight.data_ptr() != weight  # the network has moved
     assert encoder.enter.mean.dtype == torch.float64
     assert torch.equal(encoder(x), before)
+
+
+@pytest.mark.parametrize(("ulps", "varies"), [(12, True), (4, False)])
+def test_columns_that_vary_by_rounding_are_constant(ulps, varies):
+    """A standard deviation of less than four units in the last place, of a column at 1."""
+    step = ulps * 2.0**-52
+    x = torch.ones(40, 2, dtype=torch.float64)
+    x[::2, 0] += step
+    x[:, 1] = torch.arange(40)
+    columns = Columns(2)
+    columns.measure(x)
+    assert bool(columns.scale[0].isfinite()) == varies
+
+
+def test_measured_rows_are_returned_standardised():
+    x = (
+        torch.randn(50, 3, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64) * 3
+        + 1
+    )
+    x[:, 1, 1] = 4.0
+    columns = Columns(6)
+    found = columns.measure(x)
+    flat = x.flatten(1).numpy()
+    expected = flat - flat.mean(0)
+    expected[:, [0, 1, 2, 4, 5]] /= flat.std(0)[[0, 1, 2, 4, 5]]
+    assert np.allclose(found, expected, atol=1e-12)
+    assert np.allclose(columns.scale[[0, 5]], flat.std(0)[[0, 5]])
+    assert np.allclose(columns.mean, flat.mean(0))
+    assert np.allclose(columns(x), expected, atol=1e-5)
+
+
+def test_eigenvectors_have_the_sign_of_their_first_places():
+    x = torch.randn(200, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    whiten = Whiten(4)
+    whiten.measure(x)
+    assert (whiten.directions.double().T @ (1 / torch.arange(1.0, 5.0).double()) > 0).all()
+    strong = torch.tensor([3.0, 0.0, -2.0, 0.0])
+    principal = Principal(4, 1)
+    principal.measure(x[:, :1] * strong + 0.1 * x)
+    assert principal.directions.shape == (4, 1)
+
+
+def test_the_mlp_starts_small():
+    matrix, network = row_network(3)
+    plain = MLP(4, 3, (8, 8), seed=0)
+    assert torch.allclose(network.mlp.layers[-1].weight, 0.3 * plain.layers[-1].weight)
+    assert torch.equal(network.mlp.layers[0].weight, plain.layers[0].weight)
+    assert torch.equal(network.mlp.layers[-1].bias, plain.layers[-1].bias)
+    turn = torch.linalg.qr(torch.randn(3, 3, generator=torch.Generator().manual_seed(1)))[0]
+    assert torch.allclose(network.linear.weight[:, 1:], turn, atol=1e-6)
+    assert torch.equal(network.matrix, matrix)
+
+
+@pytest.mark.parametrize(
+    ("shape", "pooled"),
+    [
+        ((64, 64), False),
+        ((64, 64, 3), False),
+        ((3, 64, 64), False),
+        ((64, 65), True),
+        ((16, 16), True),
+    ],
+)
+def test_images_of_64_by_64_are_taken_as_they_are(shape, pooled):
+    pixels, _ = convolutional(shape, 2, seed=0)
+    assert pixels.pooled == pooled
+    assert pixels.channels_last == (shape == (64, 64, 3))
+
+
+def test_pictures_with_one_value_or_beyond_float32():
+    pixels = Pixels()
+    pixels.measure(torch.zeros(2, 4, 4))
+    assert pixels.scale == 1
+    pixels.measure(torch.full((2, 4, 4), 2, dtype=torch.uint8))
+    assert pixels.scale == 255
+    for values in ([1.0, 1 + 1e-12], [0.0, 1e300]):
+        with pytest.raises(InputError, match="a range that float32 can represent"):
+            pixels.measure(torch.tensor(values, dtype=torch.float64))

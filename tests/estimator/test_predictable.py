@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from scipy.linalg import subspace_angles
+from scipy.linalg import eigh, subspace_angles
 
 from identica.estimator.predictable import independent_pairs, predictable
 
@@ -123,3 +123,45 @@ def test_independent_pairs_of_a_slow_process():
     fast = independent_pairs(n, 1, torch.tensor([0.5, 0.95]), 2)
     assert fast == pytest.approx(n / 3, rel=1e-4)
     assert independent_pairs(n, 4, torch.tensor([0.95]), 1) == pytest.approx(expected / 4, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "columns", "noise"),
+    [(40, 3, 0.5), (200, 6, 1.0), (30, 5, 0.05), (25, 4, 30.0), (12, 10, 0.3), (500, 2, 3.0)],
+)
+def test_directions_beside_a_generalised_eigenproblem(pairs, columns, noise):
+    """C v = ρ S v for the covariance C within pairs and the mean covariance S of their members."""
+    rng = np.random.default_rng(pairs)
+    z = rng.normal(size=(pairs, columns))
+    x, x_pos = (z + noise * rng.normal(size=z.shape) for _ in range(2))
+    within = (x.T @ x_pos + x_pos.T @ x) / (2 * pairs)
+    rho, vectors = eigh(within, (x.T @ x + x_pos.T @ x_pos) / (2 * pairs))
+    edge = min(max(math.sqrt(2 * columns / pairs), -rho[0]), 0.999)
+    good = rho > edge if (rho > edge).any() else rho == rho[-1]
+    weights = np.clip((rho[good] - edge) / (1 - edge), 0.02, 1)
+    expected = vectors[:, good] * weights
+    expected *= np.sign(expected.T @ (1 / np.arange(1, columns + 1)))
+    found = predictable(torch.from_numpy(x), torch.from_numpy(x_pos))
+    assert np.allclose(found.matrix, expected, atol=1e-4)
+    assert np.allclose(found.correlations, np.clip(rho[good], 0, 1), atol=1e-6)
+    u, v = (side @ found.matrix.double().numpy() for side in (x, x_pos))
+    known = [np.corrcoef(u[:, k], v[:, k])[0, 1] for k in range(u.shape[1])]
+    bits = sum(-0.5 * math.log2(1 - min(max(r, 0), 0.999) ** 2) for r in known)
+    assert found.bits(torch.from_numpy(x), torch.from_numpy(x_pos)) == pytest.approx(bits, rel=1e-4)
+
+
+@pytest.mark.parametrize(("weak", "kept"), [(1e-2, 2), (1e-4, 1)])
+def test_directions_of_a_millionth_of_the_variance_are_left_out(weak, kept):
+    z = torch.from_numpy(np.random.default_rng(0).normal(size=(400, 2)))
+    assert predictable(
+        z * torch.tensor([1.0, weak]), z * torch.tensor([1.0, weak])
+    ).matrix.shape == (
+        2,
+        kept,
+    )
+
+
+def test_independent_pairs_of_no_correlation_and_of_nearly_all():
+    for rho, expected in ((-0.3, 1.0), (0.0, 1.0), (1.0, 0.0001 / 1.9999)):
+        found = independent_pairs(300.0, 1, torch.tensor([rho, 1.0]), 2)
+        assert found == pytest.approx(300 * expected, rel=1e-3)

@@ -90,3 +90,47 @@ def test_very_wide_rows_are_projected():
         x = np.random.default_rng(0).normal(size=(rows, 450))
         found = prepare.prepare(walk(x), row_columns(walk(x), (450,)), seed=0)
         assert found.held.x.isfinite().all()
+
+
+@pytest.mark.parametrize(
+    ("pairs", "held"), [(119, None), (120, 30), (1999, 500), (2000, 250), (8000, 1000)]
+)
+def test_a_quarter_is_held_out_or_an_eighth_of_many(pairs, held):
+    x = np.arange(float(pairs))[:, None]
+    sample = ArrayPairs(x, x)
+    kept, out = hold_out(sample)
+    if held is None:
+        assert kept is out is sample
+    else:
+        assert len(out) == pytest.approx(held, abs=1)
+        assert len(kept) + len(out) == pairs
+    _, blocks = hold_out(walk(np.arange(4001.0)[:, None]))
+    assert (np.diff(np.sort(numbers(blocks))) > 1).sum() == 3  # four blocks of time
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "directions"),
+    [(801, 401, 20), (1601, 401, 40), (8001, 401, 200), (9001, 401, 200), (16, 401, 15)],
+)
+def test_a_direction_for_forty_rows_from_20_to_200(rows, columns, directions):
+    found = row_columns(walk(np.zeros((rows, columns))), (columns,))
+    assert found.directions.shape == (columns, directions)
+    assert row_columns(drawn, (401,)).directions.shape == (401, 200)
+    assert row_columns(drawn, (20, 20)).directions.numel() == 0
+    assert row_columns(drawn, (3, 134)).directions.shape == (402, 200)
+
+
+def test_how_many_rows_are_measured_and_held():
+    """As many as were drawn, in this order."""
+    asked = []
+
+    def counted(size, *, generator):
+        asked.append(size)
+        return drawn(min(size, 100), generator=generator)
+
+    found = prepare.prepare(counted, Columns(3), seed=0)
+    assert asked == [8192, 16_384, 768]
+    assert len(found.held.x) == 100
+    asked.clear()
+    prepare.prepare(counted, Principal(3, 2), seed=0, look=False)
+    assert asked == [3000, 768]

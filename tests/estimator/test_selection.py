@@ -250,3 +250,32 @@ def test_the_number_of_codes_on_a_sphere_is_two_or_more(learn_precision):
     ica = ContrastiveICA(space="sphere", learn_precision=learn_precision, steps=3, batch=16).fit(x)
     assert min(ica.evidence_["n_components"]) == 2
     assert ica.model_.space.dim >= 2
+
+
+@pytest.mark.parametrize(
+    ("bits", "uneven", "expected"),
+    [
+        (9.71, 0.0799, "Box"),
+        (9.71, 0.0801, "Euclidean"),
+        (9.69, 0.0799, "Euclidean"),  # … whose own codes are uneven
+    ],
+)
+def test_nearly_as_good_is_97_percent_and_even_is_8(bits, uneven, expected):
+    found = decide((BOX, NORMAL, bits, uneven), (R, NORMAL, 10.0, 0.13))
+    assert type(found[0]).__name__ == expected
+    sphere = decide((SPHERE, VMF, bits, 0.5), (R, NORMAL, 10.0, 0.13))
+    assert (sphere[0] == SPHERE) == (bits > 9.7)
+
+
+@pytest.mark.parametrize(("gain", "more"), [(1.030, False), (1.032, True)])
+def test_two_more_codes_must_bring_three_percent(gain, more):
+    curve = {1: 1.0, 2: 0.9, 3: gain, 4: 5.0, 5: 1.0, 6: 1.0}
+    assert (4 in count_components(curve.get, 20)) == more
+    swapped = {1: 1.0, 2: gain, 3: 0.9, 4: 5.0, 5: 1.0, 6: 1.0}
+    assert (4 in count_components(swapped.get, 20)) == more
+
+
+def test_the_numbers_of_codes_that_are_tried():
+    tried = list(count_components(lambda n: 2.0**n, 1000))
+    assert tried == [1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20]
+    assert list(count_components(lambda n: 2.0**n, 8, least=2)) == [2, 3, 4, 5, 6, 8]

@@ -97,3 +97,42 @@ def test_sequences_without_pairs(rows, lag, groups, message):
 def test_labels_may_be_any_objects():
     labels = np.array(["b", "a", "b", "a", 7, 7], object)
     assert sequences(6, 1, labels).pairs == 3
+
+
+def test_rows_that_are_in_order_need_no_list_of_them():
+    found = sequences(6, 2, list("bbbaac"))
+    assert found.order is None
+    assert (found.low, found.high, found.ends.tolist(), found.pairs) == (2, 2, [3, 5, 6], 1)
+    mixed = sequences(6, (1, 2), list("ababab"))
+    assert mixed.order.tolist() == [0, 2, 4, 1, 3, 5]
+    assert (mixed.ends.tolist(), mixed.size) == ([3, 6], 6)
+    assert sequences(4, [1, 2]).high == 2
+    with pytest.raises(InputError, match=r"\(low, high\)"):
+        sequences(4, (1, 2, 3))
+
+
+@pytest.mark.parametrize("groups", [None, list("aaaaabbbbb"), list("ababababab")])
+@pytest.mark.parametrize("gone", [[], [0], [9], [4, 5], [0, 1, 2, 3, 4], range(10)])
+def test_sequences_end_at_rows_that_are_left_out(groups, gone):
+    missing = np.isin(np.arange(10), gone)
+    found = sequences(10, 1, groups).without(missing)
+    parts = [[]]
+    for group in sorted(set(groups or "a")):
+        for row in [k for k in range(10) if groups is None or groups[k] == group]:
+            if missing[row]:
+                parts.append([])
+            else:
+                parts[-1].append(row)
+        parts.append([])
+    parts = [part for part in parts if part]
+    rows = found.rows(np.arange(found.size)).tolist()
+    assert [part.tolist() for part in np.split(rows, found.ends)[:-1] if len(part)] == parts
+
+
+def test_lags_reach_up_to_the_last_row():
+    check_pairs(sequences(10, (1, 9)), (1, 9))
+    check_pairs(sequences(10, 8), 8)  # two pairs
+    with pytest.raises(InputError, match="at least 2 pairs"):
+        check_pairs(sequences(2, 1), 1)
+    with pytest.raises(InputError, match="at least 2 pairs"):
+        check_pairs(sequences(1, 1), 1)

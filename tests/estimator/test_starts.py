@@ -7,6 +7,7 @@ import torch
 from helpers.walks import noisy, slow
 from identica import MLP, Box, Laplace, Normal
 from identica.estimator.pairs import ArrayPairs, Batch
+from identica.estimator.predictable import independent_pairs
 from identica.estimator.sequences import sequences
 from identica.estimator.starts import Starts
 
@@ -128,3 +129,44 @@ def test_no_more_codes_than_directions_or_a_hundredth_of_the_pairs():
     x = np.repeat(np.random.default_rng(0).normal(size=(3000, 3)).cumsum(0), 10, axis=1)
     assert made(ArrayPairs(x, within=sequences(3000)), (30,)).most_codes() == 3
     assert starts(120).most_codes() == 1
+
+
+@pytest.mark.parametrize(("units", "soap"), [(1024, True), (1025, False)])
+def test_layers_of_more_than_1024_units_are_wide(units, soap):
+    network = torch.nn.Sequential(torch.nn.Linear(8, 4), torch.nn.Linear(4, units, bias=False))
+    tried = recipes(starts(network=network))
+    assert ("soap" in {recipe.training.optimizer for recipe in tried}) == soap
+
+
+def test_the_lag_of_a_range_is_its_middle():
+    x = slow(0.9, (1000, 3), np.random.default_rng(0))
+    found = made(ArrayPairs(x, within=sequences(1000, (2, 5))), (3,))
+    expected = independent_pairs(found.rows.pairs, 3.5, found.rows.look.correlations, 2)
+    assert found.effective_pairs(2) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("pairs", "codes"), [(457, 3), (458, 4)])
+def test_a_hundred_pairs_for_each_code(pairs, codes):
+    """Of those to train on, seven of eight or three of four."""
+    pairs = pairs * 4 // 3 - 76
+    x = np.random.default_rng(0).normal(size=(pairs, 6))
+    found = made(ArrayPairs(x, x), (6,))
+    assert found.most_codes() == int(found.rows.pairs / 100)
+
+
+def test_a_short_fit_takes_two_recipes_and_400_steps(monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        "identica.estimator.starts.fit",
+        lambda start, recipes, *args, **more: seen.append((recipes, more["easy"])),
+    )
+    for steps, expected in ((1000, 400), (399, 399)):
+        found = starts(steps=steps)
+        found.fit(Box(2), Normal(1.0), short=True)
+        tried, easy = seen.pop()
+        assert [recipe.training.steps for recipe in tried] == [expected] * 2
+        assert easy is None
+        found.fit(Box(2), Normal(1.0))
+        tried, easy = seen.pop()
+        assert [recipe.training.steps for recipe in tried] == [steps] * 5
+        assert easy is not None

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from identica.errors import InputError
+from identica.losses import _fused
 from identica.losses._fused import mean_log_sum_exp
 
 POWERS = [None, 0.5, 1, 1.5, 2, 3, 4.2]
@@ -272,3 +273,20 @@ def test_bad_input_is_named(change: dict[str, Any], name: str) -> None:
     good |= {"scale": ONE, "p": 1, "first": 0, "count": 8}
     with pytest.raises(InputError, match=f"^{name} must"):
         mean_log_sum_exp(**(good | change))
+
+
+@pytest.mark.parametrize(
+    ("learns", "enabled", "asked"), [(True, True, True), (True, False, False), (False, True, False)]
+)
+def test_gradients_are_computed_where_somebody_asks(monkeypatch, learns, enabled, asked):
+    evaluate, seen = _fused._evaluate, []
+
+    def watched(*arguments: Any, gradient: bool) -> tuple[Any, ...]:
+        seen.append(gradient)
+        return evaluate(*arguments, gradient=gradient)
+
+    monkeypatch.setattr(_fused, "_evaluate", watched)
+    h = torch.randn(9, 2, generator=torch.Generator().manual_seed(0)).requires_grad_(learns)
+    with torch.set_grad_enabled(enabled):
+        mean_log_sum_exp(h, h, None, ONE, p=2, first=1, count=8)
+    assert seen == [asked]

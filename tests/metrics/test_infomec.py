@@ -5,6 +5,9 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.integrate import quad
 from scipy.stats import norm
+from sklearn.feature_selection import mutual_info_classif
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
 
 from identica.errors import InputError
 from identica.metrics import infomec, linear_r2
@@ -130,3 +133,29 @@ def test_bad_input_is_named(rng):
         infomec(z, rng.normal(size=(100, 2)), codes="discrete")
     with pytest.raises(InputError, match="column 0 has a single value"):
         infomec(0 * z, z)
+
+
+def test_neighbours_and_regressions_are_those_of_scikit_learn(rng):
+    z = rng.integers(0, 3, size=(300, 2))
+    h = z @ rng.normal(size=(2, 2)) + 0.7 * rng.normal(size=(300, 2))
+    found = infomec(z, h, random_state=5)
+    seeds = np.random.default_rng(5)
+    y = (h - h.mean(0)) / h.std(0)
+    explicit = []
+    for j in range(2):
+        share = np.bincount(z[:, j]) / 300
+        most = -(share * np.log(share)).sum()
+        near = mutual_info_classif(
+            y, z[:, j], n_neighbors=10, random_state=int(seeds.integers(2**31))
+        )
+        assert_allclose(found.information[j], near / most)
+        model = LogisticRegression(C=1e6, max_iter=1000).fit(y, z[:, j])
+        explicit.append(1 - log_loss(z[:, j], model.predict_proba(y)) / most)
+    assert found.explicitness == pytest.approx(np.mean(explicit))
+
+
+@pytest.mark.parametrize(("share", "active"), [(0.049, False), (0.051, True)])
+def test_a_twentieth_of_the_largest_range_is_active(rng, share, active):
+    z = rng.uniform(size=(500, 2))
+    h = z / np.ptp(z, axis=0) * [1, share]
+    assert infomec(z, h).active.tolist() == [True, active]

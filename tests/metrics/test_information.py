@@ -5,6 +5,7 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import entropy as scipy_entropy
 from sklearn.metrics import mutual_info_score
+from sklearn.metrics.cluster import expected_mutual_information
 
 from identica.errors import InputError
 from identica.metrics._factors import typed
@@ -116,3 +117,48 @@ def test_bad_input_is_named(rng):
         types(z, "categorical")
     with pytest.raises(InputError, match="bins must be a whole number of at least 2"):
         information(z, z, 1, "auto")
+
+
+@pytest.mark.parametrize("rows", [40, 300, 3000])
+def test_chance_beside_its_formula(rng, rows):
+    """Five standard deviations above the expectation, or half-way from it to the entropy of the factor."""
+    z = rng.integers(0, 3, size=(rows, 1))
+    h = np.stack(
+        [np.where(rng.random(rows) < p, z[:, 0], rng.integers(0, 5, rows)) for p in SHARES], 1
+    )
+    found = information(z, h, 20, "auto")
+    beats = []
+    for k in range(len(SHARES)):
+        table = np.zeros((3, 5))
+        np.add.at(table, (z[:, 0], h[:, k]), 1)
+        table = table[:, table.any(0)]
+        free = 2 * (table.shape[1] - 1)
+        chance = expected_mutual_information(table.astype(np.int64), rows)
+        enough = min(chance + 5 * np.sqrt(free / 2) / rows, (chance + found.entropies[0]) / 2)
+        beats.append(bool(found.mutual[0, k] > enough))
+    assert is_informative(found).tolist() == beats
+    assert len(set(beats)) == 2
+
+
+SHARES = np.linspace(0, 0.9, 40)
+
+
+def test_labels_may_be_half_as_many_as_rows(rng):
+    for number, allowed in ((50, True), (51, False)):
+        z = rng.permutation(np.arange(100) % number)[:, None]
+        if allowed:
+            assert types(z) == [True]
+        else:
+            with pytest.raises(InputError, match="51 distinct values"):
+                types(z)
+    assert types(np.array([[0], [1], [0]])) == [True]  # two labels are always few
+    assert types(np.arange(100)[:, None] % 10 * 0.1) == [True]  # each ten times
+    assert types(np.arange(99)[:, None] % 10 * 0.1) == [False]
+
+
+@pytest.mark.parametrize("exponent", [398, 399, -402, -403])
+def test_factors_of_any_size_keep_their_order(exponent):
+    z = np.array([[1.0], [-3.0], [2.0], [0.5]]) * 2.0**exponent
+    values, _, _ = typed(z, np.zeros(4), "continuous")
+    unit = 1.0 if abs(exponent + 2) <= 400 else 2.0 ** (-exponent - 2)  # below 1
+    assert_allclose(values, z * unit)

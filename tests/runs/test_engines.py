@@ -161,6 +161,7 @@ def test_a_worker_of_ray_reserves_one_core_and_dead_nodes_count_for_nothing(monk
         {"Alive": alive, "NodeManagerAddress": "a", "NodeManagerPort": k, "Resources": {"CPU": 3.0}}
         for k, alive in enumerate((True, True, False, True))
     ]
+    nodes.append({**nodes[0], "NodeManagerPort": 4, "Resources": {"GPU": 1.0}})  # has no cores
     done = []
     ray = SimpleNamespace(
         init=lambda **options: done.append(options["num_cpus"]),

@@ -172,3 +172,37 @@ def test_runs_that_are_done_when_they_are_first_seen_took_no_time(tmp_path, jobs
 )
 def test_durations_in_words(seconds, words):
     assert duration(seconds) == words
+
+
+def test_the_clock_of_a_run_stops_when_it_is_done(tmp_path, jobs, monkeypatch):
+    """However long others go on, it took as long as it took; and it is done though it is told of again."""
+    now = 100.0
+    monkeypatch.setattr("identica.runs.monitor.time.monotonic", lambda: now)
+    watch = Watch("counting", jobs, labels(jobs), 0, tmp_path, io.StringIO())
+    with locked(tmp_path / ".session-1"):
+        tell(tmp_path, jobs[0], ".session-1", 2)
+        watch.look(plainly=True)
+        now = 108.0
+        finish(tmp_path, jobs[0])
+        watch.look(plainly=True)
+        assert watch.seen[jobs[0].name][:4] == (100.0, 108.0, 0.2, 1)
+        now = 500.0
+        watch.look(plainly=True)
+        tell(tmp_path, jobs[0], ".session-1", 3)
+        watch.look(plainly=True)
+    assert watch.seen[jobs[0].name][:4] == (100.0, 108.0, 0.2, 1)
+    # 8 of its 10 pairs took 8 s, and 20 are left
+    assert watch._seconds_left(1) == pytest.approx(20)
+
+
+@pytest.mark.parametrize(("step", "shown"), [(10, 0.999), (9, 0.9), (1, 0.1)])
+def test_a_run_is_not_done_before_its_result(tmp_path, jobs, monkeypatch, step, shown):
+    watch = Watch("counting", jobs, labels(jobs), 0, tmp_path, io.StringIO())
+    with locked(tmp_path / ".session-1"):
+        tell(tmp_path, jobs[0], ".session-1", 1)
+        watch.look(plainly=True)
+        tell(tmp_path, jobs[0], ".session-1", step)
+        watch.look(plainly=True)
+    seen = watch.seen[jobs[0].name]
+    assert seen.done == pytest.approx(shown)
+    assert seen.before == pytest.approx(0.1)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from identica.estimator import windows
 from identica.studies import decoding
 from identica.studies.decoding import Labelled, smoothed
 
@@ -111,3 +112,33 @@ def test_smoothing_as_a_loop(window):
     half = window // 2
     expected = [codes[max(0, t - half) : t + half + 1].mean(0) for t in range(20)]
     np.testing.assert_allclose(smoothed(codes, window), expected, atol=1e-12)
+
+
+def test_windows_are_those_of_the_estimator():
+    """So that smoothing afterwards is no better than a window before; odd, so that they have a middle."""
+    assert decoding.WINDOWS == windows.WINDOWS
+    assert all(window % 2 for window in decoding.WINDOWS)
+    assert decoding.train_rows(1000) == 800
+    known = Labelled(np.arange(16.0)[:, None], np.arange(16.0))
+    before, after = decoding.choose(known)
+    assert (len(before.codes), after.label.tolist()) == (14, [14, 15])
+
+
+def test_a_rotation_is_found_by_twenty_thousand_codes(monkeypatch):
+    monkeypatch.setattr(decoding, "ENOUGH", 10)
+    angle, codes = ring(40)
+    codes[np.arange(40) % 4 != 0] *= np.array([-1, 1])  # only every fourth is looked at
+    assert decoding.rotation(Labelled(codes, angle)) == (pytest.approx(0, abs=0.02), 1)
+    assert decoding.rotation(Labelled(codes[1:], angle[1:])) != (pytest.approx(0, abs=0.02), 1)
+
+
+@pytest.mark.parametrize(
+    ("angle", "expected"), [(np.pi, -np.pi), (-np.pi, -np.pi), (7.0, 7 - 2 * np.pi)]
+)
+def test_angles_lie_between_minus_pi_and_pi(angle, expected):
+    assert decoding.wrapped(angle) == pytest.approx(expected)
+    assert decoding.error("angle", np.zeros(3), np.full(3, angle)) == pytest.approx(
+        abs(expected) / np.pi
+    )
+    assert decoding.error("position", np.zeros(3), np.full(3, 0.4)) == pytest.approx(0.25)
+    assert decoding.error("position", np.zeros(3), np.full(3, 9.0)) == 1

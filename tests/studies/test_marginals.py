@@ -18,6 +18,7 @@ from identica import (
     Sphere,
     Training,
     Uniform,
+    VonMisesFisher,
 )
 from identica.studies import find, load, marginals
 from identica.studies.marginals import KINDS, has_density, log_density_of_positives
@@ -208,3 +209,35 @@ def test_narrow_pairs_pull_and_have_no_known_density():
     assert not has_density(study.rows[0], "potential")
     assert has_density(study.rows[4], "potential")
     assert not has_density(study.rows[4], "published")
+
+
+@pytest.mark.parametrize(
+    ("space", "marginal", "blocks"),
+    [
+        (Euclidean(5), Normal(1.0), [[0], [1], [2], [3], [4]]),
+        (Euclidean(5), Shape("ring"), [[0, 1], [2, 3], [4]]),
+        (Euclidean(5), Shape("mixture"), [[0, 1, 2, 3, 4]]),
+        (Box(3), Shape("skewed"), [[0], [1], [2]]),
+        (Sphere(3), Normal(1.0), [[0, 1, 2]]),
+    ],
+    ids=str,
+)
+def test_densities_are_averaged_by_blocks_of_coordinates(space, marginal, blocks):
+    """log q = Σ log mean_j p(z_b | c_jb) over blocks b of coordinates."""
+    conditional = VonMisesFisher(3.0) if isinstance(space, Sphere) else Laplace(0.5)
+    process = GenerativeProcess(
+        space, marginal, conditional, InvertibleMLP(space.dim, seed=0, draws=5)
+    )
+    z = process.latents(7, generator=3)
+    centres = process.latents(40, generator=9).double()
+    expected = []
+    for point in z.double():
+        total = 0.0
+        for block in blocks:
+            part = {Box: Box, Euclidean: Euclidean}.get(type(space), lambda n: space)(len(block))
+            near = centres[:, block]
+            here = point[block].expand_as(near)
+            total += math.log(conditional.log_prob(part, here, near).exp().mean())
+        expected.append(total)
+    found = log_density_of_positives(process, z, generator=9, draws=40)
+    assert found.tolist() == pytest.approx(expected, rel=1e-5, abs=1e-5)

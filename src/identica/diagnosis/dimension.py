@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from identica.diagnosis.sequence import Order
-from identica.metrics.standardise import is_constant, standardised
+from identica.metrics.standardise import centre_and_scale, is_constant, standardised
 from identica.spaces import Product, Space, Sphere
 
 Matrix = NDArray[np.float64]
@@ -159,6 +159,8 @@ def intrinsic_dimension(h: Matrix, space: Space, order: Order, random_state: int
     tenth = np.argsort(np.argsort(order.times[rows], kind="stable")) * 10 // len(rows)
     found, without = _correlation_dimension(live, far, number, tenth)
     filled, _ = _correlation_dimension(full, np.ones_like(far), number * len(far) // int(far.sum()))
+    if not filled:  # codes of a few values are all equally close
+        return Intrinsic(float(room), float(room), room)
     error = np.sqrt(0.9 * np.square(without - without.mean()).sum())
     return Intrinsic(float(room * found / filled), float(room * error / filled), room)
 
@@ -166,30 +168,29 @@ def intrinsic_dimension(h: Matrix, space: Space, order: Order, random_state: int
 def _correlation_dimension(
     points: Matrix, pairs: NDArray[np.bool_], number: int, group: Rows | None = None
 ) -> tuple[float, Matrix]:
-    """The dimension from the closest pairs of points, and its value without each group of points."""
+    """The dimension from the closest pairs of points, and its value without each group of points; both up
+    to the same factor, as outliers are left out. 0 if no distance is smaller than another."""
     from scipy.spatial.distance import pdist
 
     distances = pdist(points)
     chosen = np.flatnonzero(pairs & (distances > 0))
-    if len(chosen) < 2:
+    if not len(chosen):
         return 0.0, np.zeros(1)
     number = min(number, len(chosen) - 1)
     chosen = chosen[np.argpartition(distances[chosen], number)[: number + 1]]
-    reach = distances[chosen].max()
-    logs = np.log(reach / distances[chosen])
+    logs = np.log(distances[chosen].max() / distances[chosen])
     kept = logs <= np.quantile(logs, 0.9)  # outliers dominate the tail
-    # corrects for the trimming: the ratio of trimmed mean to mean of an exponential distribution
-    part, total, count = 1 + 0.1 * np.log(0.1) / 0.9, float(logs[kept].sum()), int(kept.sum())
-    if total <= 0:
+    total, count = float(logs[kept].sum()), int(kept.sum())
+    if total == 0:
         return 0.0, np.zeros(1)
     if group is None:
-        return part * count / total, np.zeros(1)
+        return count / total, np.zeros(1)
     ends = np.array(np.triu_indices(len(points), 1))[:, chosen[kept]]
     without = []
     for each in range(int(group.max()) + 1):
-        left = (group[ends] != each).all(0)
-        without.append(part * left.sum() / max(float(logs[kept][left].sum()), 1e-300))
-    return part * count / total, np.array(without)
+        left = logs[kept][(group[ends] != each).all(0)]
+        without.append(len(left) / left.sum() if left.sum() > 0 else 0.0)
+    return count / total, np.array(without)
 
 
 def _whitened(matrix: Matrix) -> Matrix:
@@ -203,7 +204,7 @@ def _whitened(matrix: Matrix) -> Matrix:
 def related(x: Matrix, x_pos: Matrix, order: Order) -> bool:
     """Whether the observations of a pair are related: the direction in which standardised columns covary
     most in one half of the pairs is tested on the other half."""
-    mean, scale = x.mean(0), np.where(x.std(0) > 0, x.std(0), 1.0)
+    mean, scale = centre_and_scale(x)
     seen, seen_pos = ((part - mean) / scale for part in (x, x_pos))
     fit, score = order.halves(0)
     covary = seen[fit].T @ seen_pos[fit]
@@ -296,7 +297,7 @@ def _near_strangers(h: Matrix, h_pos: Matrix, near: NDArray[np.bool_]) -> tuple[
     """
     from scipy.spatial.distance import cdist
 
-    spread = np.where(h.std(0) > 0, h.std(0), 1.0)
+    _, spread = centre_and_scale(h)
     distances = np.where(near, np.inf, cdist(h / spread, h_pos / spread))
     strangers = distances.argmin(1)
     excess = distances.min(1) - np.linalg.norm((h_pos - h) / spread, axis=1)
@@ -347,7 +348,7 @@ def _smooth_features(
     """The codes and smooth functions of them (Nyström features of a Gaussian kernel)."""
     from sklearn.kernel_approximation import Nystroem
 
-    centre, spread = h.mean(0), np.where(h.std(0) > 0, h.std(0), 1.0)
+    centre, spread = centre_and_scale(h)
     codes, codes_pos = ((part - centre) / spread for part in (h, h_pos))
     kernel = Nystroem(
         gamma=1 / (width**2 * h.shape[1]),
