@@ -184,7 +184,9 @@ def bases(folder: Path) -> Iterator[Base]:
     parts = {"space": ii.Box(3), "conditional": ii.Laplace(1.0), "encoder": ii.MLP(3, 3)}
     yield Base("ContrastiveModel", ii.ContrastiveModel, {**parts, "head": None, "potential": None})
     yield Base("ContrastiveModel()", model(), {"x": code})
-    yield Base("Potential", ii.Potential, {"n": 3, "hidden": (4,), "seed": 0, "lr": 0.1})
+    yield Base(
+        "Potential", ii.Potential, {"n": 3, "hidden": (4,), "seed": 0, "lr": 0.1, "curved": True}
+    )
     yield Base("Potential()", ii.Potential(3), {"codes": code})
     yield Base(
         "Potential.log_density", ii.Potential(3).log_density, {"codes": code, "reference": code}

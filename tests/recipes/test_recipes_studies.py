@@ -1,6 +1,7 @@
 """Recipes of the studies: the settings of the tables, on both sides of each limit."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -93,6 +94,20 @@ def test_pairs_with_any_marginal(space, conditional, codes, expected):
     options |= {"self_negative": False, "negatives_from": "positives"}
     options |= {"symmetric": True, "potential": True}
     assert found == Recipe(Training(steps=expected["steps"]), **options)
+
+
+def test_a_precise_density_takes_longer_off_the_sphere():
+    extra = {"curved": True, "potential_lr": 0.03, "refine": 1000}
+    for space, conditional, steps in (
+        (Euclidean(3), Normal(0.5), 3000),
+        (Euclidean(3), Laplace(0.5), 2000),
+        (Box(3), Normal(0.5), 2000),
+    ):
+        usual = presets.any_marginal(space, conditional, Euclidean(3))
+        found = presets.any_marginal(space, conditional, Euclidean(3), precise=True)
+        assert found == replace(usual, training=Training(steps=steps), **extra)
+    on_sphere = Sphere(3), VonMisesFisher(5.0), Sphere(3)
+    assert presets.any_marginal(*on_sphere, precise=True) == presets.any_marginal(*on_sphere)
 
 
 def test_a_pull_starts_after_a_quarter_and_is_complete_after_three_fifths():

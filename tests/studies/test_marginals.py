@@ -128,6 +128,44 @@ def test_kinds_differ_by_their_loss():
         assert recipe.self_negative == (kind == "published")
 
 
+def test_precise_rows_have_a_curved_potential_with_a_rate_of_its_own():
+    study = find("marginals")
+    for row in study.rows:
+        precise = row.row in marginals.PRECISE
+        experiment = study.experiment(row, "potential", 0, "fast")
+        potential = experiment.model().potential
+        assert (potential.curve is not None) == precise
+        assert potential.lr == (3 * experiment.recipe.training.lr if precise else None)
+        assert (experiment.recipe.refine > 0) == precise
+        for kind in ("plain", "published"):
+            other = study.experiment(row, kind, 0, "fast")
+            assert other.model().potential is None
+            assert not {"curved", "potential_lr", "refine"} & set(other.config["preset"])
+
+
+def test_a_potential_is_refined_with_fixed_codes(tmp_path, monkeypatch):
+    monkeypatch.setattr(marginals, "PLACES", 50)
+    study = find("marginals")
+    row = study.rows[25]
+    usual = study.experiment(row, "potential", 0, "fast").recipe
+    assert usual.refine > 0
+    short = Training(steps=3, batch=32, optimizer="adam", warmup=0, decay=0.0)
+    weights, scores = [], []
+    for refine in (0, 4):
+        tiny = replace(usual, training=short, network=(8,), refine=refine)
+        experiment = study.experiment(row, "potential", 0, tiny)
+        assert [t.steps for t in experiment.trainings] == [3, 4][: 1 + bool(refine)]
+        result = experiment.run(tmp_path / str(refine))
+        assert result["pairs"] == 32 * (3 + refine)
+        objective, _ = experiment.trained(tmp_path / str(refine))
+        weights.append(objective.state_dict())
+        scores.append(result["scores"])
+    same = {name: torch.equal(weights[0][name], weights[1][name]) for name in weights[0]}
+    assert same == {name: not name.startswith("model.potential.") for name in same}
+    assert all(scores[0][name] == scores[1][name] for name in ("r2", "mcc"))
+    assert scores[0]["density"] != scores[1]["density"]
+
+
 def test_codes_of_spheres_are_normalised_gradually_but_by_the_published_loss():
     study = find("marginals")
     for row in study.rows[4:]:

@@ -11,6 +11,7 @@ from identica.encoders import MLP
 from identica.families import Family
 from identica.heads import BoxHead, Head, SphereHead, make_head
 from identica.losses import InfoNCE
+from identica.potential import Potential
 from identica.spaces import Box, Space, Sphere
 from identica.training import Training
 
@@ -34,6 +35,9 @@ class Recipe:
         effective_negatives: number of negatives to weight those of the batch as; None for no weighting.
         negatives_from: "anchors", as published, or the other "positives" of the batch.
         potential: whether a learnt term of the loss absorbs the marginal (`Potential`).
+        curved: whether that term is a smooth network with a quadratic function beside it.
+        potential_lr: the learning rate of that term; that of the encoder if None.
+        refine: further steps at the end, of that term alone, with fixed codes.
         pull: gain of the attraction between positives that are close together on a sphere (`InfoNCE`). It
             starts after a quarter of the steps, when codes have spread, and is complete after three fifths.
         positives: positives per anchor; more than one come from a pool (`GenerativeProcess.pool`).
@@ -59,6 +63,9 @@ class Recipe:
     negatives: int | None = None
     effective_negatives: int | None = None
     potential: bool = False
+    curved: bool = False
+    potential_lr: float | None = None
+    refine: int = 0
     pull: float | None = None
     positives: int = 1
     tau: float = 1.0
@@ -90,6 +97,12 @@ class Recipe:
             learnt, lr = self.radius is not None, self.bound_lr
             return SphereHead(start, learnable=learnt, soften=soften, lr=lr)
         return make_head(space)
+
+    def absorbing(self, n: int, *, seed: int) -> Potential | None:
+        """The potential of n codes, if there is one."""
+        if not self.potential:
+            return None
+        return Potential(n, seed=seed, lr=self.potential_lr, curved=self.curved)
 
     def loss(
         self,

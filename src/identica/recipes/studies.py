@@ -100,7 +100,9 @@ def for_process(marginal: Family, conditional: Family, space: Space, model: Fami
     return Recipe(Training(steps=6000), **options)  # linear maps are found soon, the axes late
 
 
-def any_marginal(space: Space, conditional: Family, codes: Space) -> Recipe:
+def any_marginal(
+    space: Space, conditional: Family, codes: Space, *, precise: bool = False
+) -> Recipe:
     """The recipe with a potential, for a model of the true form and a marginal that need not be uniform.
 
     The other positives of the batch are the negatives, in both directions: less is left to the potential
@@ -109,6 +111,7 @@ def any_marginal(space: Space, conditional: Family, codes: Space) -> Recipe:
     Args:
         space, conditional: of the process.
         codes: the space of the model.
+        precise: train for the density as well, off the sphere, at two to four times the cost.
     """
     options: dict[str, Any] = {
         "self_negative": False,
@@ -119,6 +122,11 @@ def any_marginal(space: Space, conditional: Family, codes: Space) -> Recipe:
     if not isinstance(codes, Sphere):
         # longer where there are axes to find, or walls, near which the conditional is cut off
         quick = conditional.p == 2 and not isinstance(space, Box)
+        if precise:
+            # Small errors of the codes cost more in the density than in R². While codes change, the potential
+            # lags behind, so it is refined when they no longer do.
+            options |= {"curved": True, "potential_lr": 0.03, "refine": 1000}
+            return Recipe(Training(steps=3000 if quick else 2000), **options)
         return Recipe(Training(steps=1000 if quick else 2000), **options)
     if isinstance(conditional, VonMisesFisher):
         # The learnt radius takes on the concentration of the process. Some encoders start folded, and stay so

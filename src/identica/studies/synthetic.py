@@ -19,7 +19,6 @@ from identica.heads import make_head
 from identica.metrics import linear_r2, mcc
 from identica.mixing import InvertibleMLP
 from identica.plots.points import aligned
-from identica.potential import Potential
 from identica.process import GenerativeProcess
 from identica.recipes import Preset, Recipe, pick
 from identica.recipes import studies as presets
@@ -89,7 +88,7 @@ class SyntheticExperiment(Experiment):
         if self.recipe.whiten:
             encoder = Encoder(Whiten(n), encoder)
         head = self.recipe.head(row.model_space)
-        potential = Potential(n, seed=self.seed) if self.recipe.potential else None
+        potential = self.recipe.absorbing(n, seed=self.seed)
         return ContrastiveModel(row.model_space, row.model, encoder, head=head, potential=potential)
 
     def objective(self) -> tuple[nn.Module, nn.Module]:
