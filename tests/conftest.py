@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import pytest
 
@@ -14,6 +15,9 @@ import torch
 from identica.datasets.root import data_root
 
 torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+
+# a shell starts background jobs with Ctrl-C ignored, and so would be the processes that tests interrupt
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -33,8 +33,8 @@ from identica.recipes.recipe import Walking
             {"symmetric": True, "tau_start": 0.1},
         ),
         (
-            *(Uniform(), Normal(0.1), Sphere(3), VonMisesFisher(1.0), 6000),
-            {"symmetric": True, "tau_start": 0.01},
+            *(Uniform(), Normal(0.1), Sphere(3), VonMisesFisher(1.0), 4500),
+            {"symmetric": True, "tau_start": 0.01, "whiten": True},
         ),
         (
             *(Uniform(), Laplace(0.1), Sphere(3), VonMisesFisher(1.0), 3000),
@@ -42,7 +42,7 @@ from identica.recipes.recipe import Walking
         ),
         (
             *(Normal(1.0), Normal(0.1), Sphere(3), VonMisesFisher(1.0), 3000),
-            {"symmetric": True, "tau_start": 0.01},
+            {"symmetric": True, "tau_start": 0.01, "whiten": True},
         ),
         (
             *(Uniform(), Laplace(0.1), Box(3), Laplace(1.0), 4000),
@@ -54,7 +54,7 @@ from identica.recipes.recipe import Walking
         ),
         (
             *(Uniform(), Normal(0.1), Box(3), Normal(1.0), 3000),
-            {"bound": 2.0, "bound_lr": 2e-3, "effective_negatives": 6144},
+            {"bound": 2.0, "bound_lr": 2e-3, "effective_negatives": 6144, "whiten": True},
         ),
         (Normal(1.0), Normal(0.1), Euclidean(3), Normal(1.0), 2000, {}),
         (
@@ -65,14 +65,20 @@ from identica.recipes.recipe import Walking
             *(Uniform(), Normal(0.1), Box(3), GeneralizedNormal(3.0), 6000),
             {"bound": 5.0, "bound_lr": 2e-3},
         ),
-        (Uniform(), Normal(0.1), Euclidean(3), GeneralizedNormal(3.0), 6000, {}),
+        (
+            *(Uniform(), GeneralizedNormal(3.0, 0.1), Box(3), Laplace(1.0), 4000),
+            {"bound": 1.0, "bound_lr": 2e-3, "effective_negatives": 60_000, "whiten": True},
+        ),
+        (Uniform(), Normal(0.1), Euclidean(3), GeneralizedNormal(3.0), 3500, {"whiten": True}),
+        (Uniform(), Laplace(0.1), Euclidean(3), GeneralizedNormal(3.0), 6000, {}),
     ],
 )
 def test_synthetic_pairs(marginal, conditional, space, model, steps, options):
     found = presets.for_process(marginal, conditional, space, model)
     batch = {"batch": 4096} if "positives" in options else {}
     decay = {"decay": 0.5} if options.get("effective_negatives") == 100_000 else {}
-    assert found == Recipe(Training(steps=steps, **batch, **decay), **options)
+    rate = {"lr": 5e-3} if steps == 3500 else {}
+    assert found == Recipe(Training(steps=steps, **batch, **decay, **rate), **options)
 
 
 @pytest.mark.parametrize(

@@ -64,12 +64,12 @@ def for_process(marginal: Family, conditional: Family, space: Space, model: Fami
         # positives close together hardly move a loss with the temperature 1: start near their own
         if isinstance(conditional, VonMisesFisher):
             return Recipe(Training(steps=2000), symmetric=True, tau_start=0.1)
-        # the narrower they are, the less the loss resolves them at the final temperature: it rises more
-        # slowly for a normal than for a Laplace, or observations are whitened (so that no direction is slow)
-        normal, bent = conditional.p == 2, not isinstance(marginal, Uniform)
-        steps = 6000 if normal and not bent else 3000
-        whiten = normal and bent
-        return Recipe(Training(steps=steps), symmetric=True, tau_start=0.01, whiten=whiten)
+        # The narrower they are, the less the loss resolves them at the final temperature: for a normal it
+        # rises more slowly than for a Laplace, and observations are whitened, so that no direction is slow
+        # (a marginal that is not uniform bends the codes in any case).
+        normal = conditional.p == 2
+        training = Training(steps=4500 if normal and isinstance(marginal, Uniform) else 3000)
+        return Recipe(training, symmetric=True, tau_start=0.01, whiten=normal)
     p = model.p
     assert p is not None
     # only the walls of a box identify its axes: start small, so that codes reach them, and grow slowly
