@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from helpers.fits import TINY
-from identica import ContrastiveICA
+from identica import ContrastiveICA, InputError, checkpoints
 from identica.estimator.pairs import ArrayPairs
 from identica.estimator.ring import bend, straightened
 from identica.estimator.sequences import sequences
@@ -137,3 +137,14 @@ def test_a_ring_is_saved(tmp_path):
     back = ContrastiveICA.load(tmp_path / "ica")
     assert np.array_equal(back.ring_, ica.ring_)
     assert np.array_equal(back.transform(x), ica.transform(x))
+
+
+@pytest.mark.parametrize("ring", [[1.0, 0.5], [], [[1.0]], [np.nan], [-1.0, 0.2, 0.2], "ring"])
+def test_a_ring_that_is_invalid_is_refused(ring, tmp_path):
+    ica = ContrastiveICA(2, steps=1, batch=16).fit(np.random.default_rng(0).normal(size=(60, 3)))
+    ica.save(tmp_path / "ica")
+    state = checkpoints.load(tmp_path / "ica")
+    state["fitted"]["ring"] = ring
+    checkpoints.save(tmp_path / "ica", state)
+    with pytest.raises(InputError, match="invalid"):
+        ContrastiveICA.load(tmp_path / "ica")

@@ -191,6 +191,8 @@ def _ring(value: Any) -> NDArray[np.float64]:
     ring = np.array(value, float)
     if ring.ndim != 1 or len(ring) % 2 == 0 or not np.isfinite(ring).all():
         raise ValueError(f"ring has {ring.shape} coefficients")
+    if len(ring) > 1 and ring[0] <= 0:
+        raise ValueError(f"ring has the mean {ring[0]}")
     return ring
 
 
